@@ -1,6 +1,6 @@
 module oneeffect
 
-go 1.26
+go 1.26.0
 
 require (
 	github.com/Azure/azure-sdk-for-go/sdk/azcore v1.24.0 // indirect
