@@ -1,0 +1,150 @@
+package claim
+
+import (
+	"crypto/rand"
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+	"time"
+
+	"oneeffect/internal/message"
+
+	"github.com/go-json-experiment/json/jsontext"
+)
+
+// Status of a claim.
+type Status string
+
+// The states. All but InProgress are final for the run they end.
+const (
+	InProgress Status = "IN_PROGRESS"
+	Completed  Status = "COMPLETED"
+	Failed     Status = "FAILED"
+	Cancelled  Status = "CANCELLED"
+)
+
+// Reasons of a failure or refusal, for machines. They become dead-letter reasons.
+const (
+	OutcomeUnknown       = "OutcomeUnknown"       // a keyless call may have been made
+	KeyWindowPassed      = "KeyWindowPassed"      // the downstream may have forgotten the key
+	TooOld               = "TooOld"               // past notAfter
+	AttemptsExhausted    = "AttemptsExhausted"    // too many starts, or too many unknown answers
+	DeadlinePassed       = "DeadlinePassed"       // free waiting is over
+	IdempotencyKeyReused = "IdempotencyKeyReused" // one key, two payloads
+	PermanentFailure     = "PermanentFailure"     // the downstream said no, finally
+)
+
+// What is known of the effect of work that ended without a result.
+const (
+	EffectNone    = "none"
+	EffectUnknown = "unknown"
+)
+
+// Claim is the record of one key. Times in it and all transport ids are for
+// people; what decides is Status, Run, Fence, W, CallStarted, Released and the
+// store's own clock (FirstCallAt and NotBefore are broker time).
+type Claim struct {
+	ID           string         `json:"id"`
+	Status       Status         `json:"status"`
+	Run          int            `json:"run"`
+	Fence        int64          `json:"fence"`
+	Owner        string         `json:"owner"` // pod / process nonce / grant nonce: new at every Take
+	W            string         `json:"w"`     // nonce of the last write
+	LeaseSeconds int            `json:"leaseSeconds"`
+	TaskType     string         `json:"taskType"`
+	Keyed        bool           `json:"keyed"`
+	Fingerprint  string         `json:"fingerprint"`
+	CallStarted  bool           `json:"callStarted"`
+	FirstCallAt  time.Time      `json:"firstCallAt,omitzero"`
+	Starts       int            `json:"starts"`
+	Answered     int            `json:"answered"` // calls of this run that ended unknown and were not free
+	NotBefore    time.Time      `json:"notBefore,omitzero"`
+	Released     bool           `json:"released"`
+	Result       *Result        `json:"result,omitzero"`
+	Failure      *Failure       `json:"failure,omitzero"`
+	Attempts     []Attempt      `json:"attempts"`
+	TTL          int            `json:"ttl"` // seconds from the last write
+	Version      int            `json:"v"`
+	Unknown      jsontext.Value `json:",embed"` // members of later versions and of the store, kept
+}
+
+// Result is what the work brought, stored before anyone is told.
+type Result struct {
+	Ref    string         `json:"ref"`
+	Digest string         `json:"digest"` // sha256:… over the canonical form of {ref, value}
+	Value  jsontext.Value `json:"value,omitzero"`
+}
+
+// NewResult canonicalises and digests what a downstream gave.
+func NewResult(ref string, value jsontext.Value) (Result, error) {
+	stored := struct {
+		Ref   string         `json:"ref"`
+		Value jsontext.Value `json:"value,omitzero"`
+	}{ref, value}
+	canonical, err := canonical(stored)
+	if err != nil {
+		return Result{}, fmt.Errorf("digest the result: %w", err)
+	}
+	return Result{Ref: ref, Digest: digest(canonical), Value: value}, nil
+}
+
+// Failure says why the work ended without a result.
+type Failure struct {
+	Reason      string `json:"reason"`
+	Description string `json:"description"`
+	Outcome     string `json:"outcome"` // EffectNone or EffectUnknown
+}
+
+// Attempt is one grant, for people and pictures: it never decides.
+type Attempt struct {
+	Fence int64     `json:"fence"`
+	Owner string    `json:"owner"`
+	At    time.Time `json:"at"` // broker time
+	End   string    `json:"end"`
+}
+
+// maxAttemptsKept bounds the record: the first grant and the newest 31.
+const maxAttemptsKept = 32
+
+func (c *Claim) began(at time.Time) {
+	c.Attempts = append(c.Attempts[:len(c.Attempts):len(c.Attempts)], Attempt{Fence: c.Fence, Owner: c.Owner, At: at})
+	if len(c.Attempts) > maxAttemptsKept {
+		c.Attempts = append(c.Attempts[:1:1], c.Attempts[len(c.Attempts)-maxAttemptsKept+1:]...)
+	}
+}
+
+// ended notes how the newest attempt ended. The slice is copied: the record
+// that was read stays as it was read.
+func (c *Claim) ended(how string) {
+	c.Attempts = append([]Attempt(nil), c.Attempts...)
+	if n := len(c.Attempts); n > 0 && c.Attempts[n-1].End == "" {
+		c.Attempts[n-1].End = how
+	}
+}
+
+func (c *Claim) lease() time.Duration { return time.Duration(c.LeaseSeconds) * time.Second }
+
+// Fingerprint identifies what is asked for: task type and canonical payload
+// (RFC 8785). It is fixed before any handler runs.
+func Fingerprint(taskType string, payload jsontext.Value) (string, error) {
+	canonicalPayload, err := message.Canonical(payload)
+	if err != nil {
+		return "", fmt.Errorf("%w: payload: %w", message.ErrPoison, err)
+	}
+	return digest([]byte(taskType), []byte{0}, canonicalPayload), nil
+}
+
+func digest(parts ...[]byte) string {
+	h := sha256.New()
+	for _, p := range parts {
+		h.Write(p)
+	}
+	return "sha256:" + hex.EncodeToString(h.Sum(nil))
+}
+
+// Nonce returns 64 random bits in hex: enough to tell apart the writes of one record.
+func Nonce() string {
+	var b [8]byte
+	rand.Read(b[:]) // never fails (crypto/rand)
+	return hex.EncodeToString(b[:])
+}

@@ -1,0 +1,70 @@
+package message
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"math"
+	"strconv"
+	"strings"
+
+	"github.com/go-json-experiment/json"
+	"github.com/go-json-experiment/json/jsontext"
+)
+
+// maxExact is the largest integer below which every integer is a float64.
+// RFC 8785 writes numbers as float64, so beyond it two payloads would share one
+// canonical form (RFC 7493 §2.2 gives the same bound).
+const maxExact = 1 << 53
+
+// Canonical returns the RFC 8785 form of a JSON text, refusing what has none.
+func Canonical(text []byte) ([]byte, error) {
+	if err := checkNumbers(text); err != nil {
+		return nil, err
+	}
+	canonical := jsontext.Value(bytes.Clone(text))
+	if err := canonical.Canonicalize(); err != nil {
+		return nil, fmt.Errorf("canonical form: %w", err)
+	}
+	return canonical, nil
+}
+
+// Decode reads exactly one JSON text into v, as strictly as M3 says.
+func Decode(text []byte, v any) error {
+	if err := checkNumbers(text); err != nil {
+		return err
+	}
+	return json.Unmarshal(text, v)
+}
+
+// checkNumbers walks the tokens, which finds duplicate names, bad UTF-8 and
+// trailing bytes too, and refuses numbers that would lose digits in a float64.
+func checkNumbers(text []byte) error {
+	tokens := jsontext.NewDecoder(bytes.NewReader(text))
+	for {
+		token, err := tokens.ReadToken()
+		if errors.Is(err, io.EOF) {
+			return nil
+		}
+		if err != nil {
+			return fmt.Errorf("read JSON: %w", err)
+		}
+		if token.Kind() == '0' {
+			if err := checkNumber(token.String()); err != nil {
+				return fmt.Errorf("at %q: %w", tokens.StackPointer(), err)
+			}
+		}
+	}
+}
+
+func checkNumber(literal string) error {
+	value, err := strconv.ParseFloat(literal, 64)
+	if err != nil {
+		return fmt.Errorf("the number %s is out of range", literal)
+	}
+	if !strings.ContainsAny(literal, ".eE") && math.Abs(value) > maxExact {
+		return fmt.Errorf("the integer %s is beyond 2^53: send it as a string", literal)
+	}
+	return nil
+}
