@@ -58,6 +58,11 @@ func (k Kind) String() string {
 	return [...]string{"undecided", "granted", "done", "withdrawn", "busy", "over", "refused"}[k]
 }
 
+// grain is the resolution of the store's clock: Date and _ts are whole seconds,
+// so an age is wrong by less than one. The challenger's margin contains it on the
+// one side, the wait of a Busy verdict on the other.
+const grain = time.Second
+
 // Take decides from what stands (nil: nothing) and its age by the store's own
 // clock. next is to be written, under the condition that what stands has not
 // changed, exactly when write is true; the verdict holds only once it is.
@@ -87,10 +92,8 @@ func Take(stands *Claim, age time.Duration, ask Ask, owner string, t Terms) (nex
 		next = reopen(old, ask, owner, now, t)
 		return next, Verdict{Kind: Granted, Claim: next}, true
 	}
-	// IN_PROGRESS. The store's timestamps are whole seconds, so an age may be
-	// short by one: the challenger's margin contains it.
 	if stale := old.lease() + t.ChallengerMargin; !old.Released && age <= stale {
-		return old, Verdict{Kind: Busy, Wait: stale - age + time.Millisecond, Claim: old}, false
+		return old, Verdict{Kind: Busy, Wait: stale - age + grain, Claim: old}, false
 	}
 	if old.Released && now.Before(old.NotBefore) {
 		return old, Verdict{Kind: Busy, Wait: old.NotBefore.Sub(now), Claim: old}, false
@@ -143,12 +146,10 @@ func first(ask Ask, owner string, now time.Time, t Terms) Claim {
 // firstCallAt is the downstream's, not the grant's.
 func takeOver(old Claim, ask Ask, owner string, now time.Time, t Terms) Claim {
 	next := old
-	next.ended("lease expired")
-	if old.Released {
-		next = old
-	}
+	next.ended("lease expired") // or "released", or "failed", where that is noted already
 	next.Owner, next.Fence = owner, old.Fence+1
 	next.Run = max(old.Run, ask.Run)
+	next.Keyed = old.Keyed && ask.Keyed
 	next.Starts++
 	next.Released, next.NotBefore = false, time.Time{}
 	next.LeaseSeconds, next.TTL = t.leaseSeconds(), t.ttl()
@@ -162,10 +163,8 @@ func reopen(old Claim, ask Ask, owner string, now time.Time, t Terms) Claim {
 	next.Status, next.Failure = InProgress, nil
 	next.Run = ask.Run
 	next.Starts, next.Answered, next.CallStarted = 1, 0, false
-	next.Keyed = old.Keyed && ask.Keyed
 	if ask.Asserted {
 		next.FirstCallAt = now // nothing was applied, so no key is in use downstream
-		next.Keyed = ask.Keyed
 	}
 	return next
 }

@@ -1,0 +1,101 @@
+package execution
+
+import (
+	"strconv"
+	"time"
+
+	"github.com/go-json-experiment/json/jsontext"
+)
+
+// Status of an execution.
+type Status string
+
+// The states.
+const (
+	Running   Status = "RUNNING"
+	Completed Status = "COMPLETED"
+	Failed    Status = "FAILED"
+	Cancelled Status = "CANCELLED"
+)
+
+// How old a task may get: the first ends free waiting for a downstream, the
+// second ends everything.
+const (
+	DeadlineAfter = 24 * time.Hour
+	NotAfterAfter = 21 * 24 * time.Hour
+)
+
+// Execution is one document of the container "executions", partition key
+// executionId, which is also its id.
+type Execution struct {
+	ID          string         `json:"id"`
+	ExecutionID string         `json:"executionId"`
+	Kind        string         `json:"kind"` // KindExecution
+	Type        string         `json:"type"`
+	Payload     jsontext.Value `json:"payload"`
+	Request     string         `json:"request"` // fingerprint of type and payload: tells a repeated request from another one
+	Status      Status         `json:"status"`
+	Run         int            `json:"run"`
+	CreatedAt   time.Time      `json:"createdAt"`
+	Deadline    time.Time      `json:"deadline"`
+	NotAfter    time.Time      `json:"notAfter"`
+	TraceParent string         `json:"traceparent,omitzero"` // of the request, for what a relay sends later
+	EndedAt     time.Time      `json:"endedAt,omitzero"`
+	Result      *Result        `json:"result,omitzero"`
+	Failure     *Failure       `json:"failure,omitzero"`
+	History     []Note         `json:"history"`
+	Unknown     jsontext.Value `json:",embed"`
+}
+
+// The kinds of document that share an execution's partition.
+const (
+	KindExecution = "execution"
+	KindOutbox    = "outbox"
+)
+
+// Result says where the result is and how to know it again.
+type Result struct {
+	Ref    string `json:"ref"`
+	Digest string `json:"digest"`
+	Fence  int64  `json:"fence"`
+}
+
+// Failure says why there is none.
+type Failure struct {
+	Reason      string `json:"reason"`
+	Description string `json:"description"`
+	Outcome     string `json:"outcome"`
+	Fence       int64  `json:"fence"`
+}
+
+// Note is one entry of the history: what happened to this execution, oldest first.
+type Note struct {
+	At     time.Time `json:"at"`
+	What   string    `json:"what"` // "created", "completed", "failed", …
+	From   Status    `json:"from,omitzero"`
+	To     Status    `json:"to,omitzero"`
+	Run    int       `json:"run"`
+	Fence  int64     `json:"fence,omitzero"`
+	Detail string    `json:"detail,omitzero"`
+}
+
+// Entry is an outbox entry: a message that must be sent, in the partition of its
+// execution and written with it. It cannot hold the execution's ETag, which the
+// same write makes: whoever sends reads the execution first, or made it.
+type Entry struct {
+	ID          string `json:"id"` // KindOutbox:<MessageID>
+	ExecutionID string `json:"executionId"`
+	Kind        string `json:"kind"` // KindOutbox
+	MessageID   string `json:"messageId"`
+	Run         int    `json:"run"`
+}
+
+// OutboxEntry is the entry for one run of an execution.
+func OutboxEntry(executionID, messageID string, run int) Entry {
+	// An item id may not contain "/", which a MessageID may.
+	id := KindOutbox + ":" + executionID
+	if run > 1 {
+		id += ":" + strconv.Itoa(run)
+	}
+	return Entry{ID: id, ExecutionID: executionID, Kind: KindOutbox, MessageID: messageID, Run: run}
+}
