@@ -1,0 +1,336 @@
+package claim
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"oneeffect/internal/message"
+)
+
+// What a lease's context ends with, and what its writes return.
+var (
+	// ErrLost: the lease may have ended, so nothing outside may be touched any more.
+	ErrLost = errors.New("lease lost")
+	// ErrFenced: a newer grant, or the orchestrator, has written meanwhile.
+	ErrFenced = fmt.Errorf("fenced: %w", ErrLost)
+)
+
+// Lease is a granted claim. One goroutine makes all its writes, so that none
+// overtakes another: renewals by itself, everything else when asked.
+type Lease struct {
+	desk   *Desk
+	record Record
+	owner  string
+	fence  int64
+
+	ctx  context.Context // ends with cause ErrLost
+	lose context.CancelCauseFunc
+
+	asks   chan ask
+	stop   chan struct{} // closed by Close
+	ended  chan struct{} // closed when the goroutine has ended
+	closed sync.Once
+
+	mu    sync.Mutex
+	claim Claim     // as last written or read by us; written by the goroutine only
+	etag  ETag      // of that version; used by the goroutine only
+	asked time.Time // before the request of the last applied write was sent
+	alarm *time.Timer
+}
+
+type ask struct {
+	ctx    context.Context
+	change func(*Claim)
+	reply  chan error
+}
+
+func newLease(t taking) *Lease {
+	l := &Lease{
+		desk: t.desk, record: t.record, owner: t.owner, fence: t.held.Fence,
+		asks: make(chan ask), stop: make(chan struct{}), ended: make(chan struct{}),
+		claim: t.held, etag: t.etag, asked: t.sent,
+	}
+	l.ctx, l.lose = context.WithCancelCause(context.Background())
+	left := l.Left()
+	l.mu.Lock()
+	l.alarm = time.AfterFunc(left, l.expire)
+	l.mu.Unlock()
+	go l.run()
+	return l
+}
+
+// Context ends with cause ErrLost when the lease can no longer be trusted, and
+// when it is closed.
+func (l *Lease) Context() context.Context { return l.ctx }
+
+// Claim is the record as this owner last saw it.
+func (l *Lease) Claim() Claim {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.claim
+}
+
+// Left is how long the lease can still be trusted: the lease less the owner's
+// margin, counted from before the request was sent. The larger of monotonic and
+// wall time counts: the one stands still while a machine sleeps, the other may
+// be set back.
+func (l *Lease) Left() time.Duration {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.desk.Lease - l.desk.OwnerMargin - elapsed(l.asked)
+}
+
+func elapsed(since time.Time) time.Duration {
+	return max(time.Since(since), time.Now().Round(0).Sub(since.Round(0)))
+}
+
+// expire is the alarm: it looks again, since a renewal may just have succeeded.
+func (l *Lease) expire() {
+	left := l.Left()
+	if left <= 0 {
+		l.lose(ErrLost)
+		return
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.ctx.Err() == nil {
+		l.alarm.Reset(left)
+	}
+}
+
+// Close stops the renewals and waits for the goroutine. It writes nothing: a
+// lease that was not completed, failed or released ends by itself.
+func (l *Lease) Close() {
+	l.closed.Do(func() {
+		close(l.stop)
+		l.lose(ErrLost) // and with it a renewal in flight
+		<-l.ended
+		l.alarm.Stop()
+		l.desk.leave(l.claim.ID)
+	})
+}
+
+// Ensure returns when the lease can be trusted for at least need, renewing it if
+// it must.
+func (l *Lease) Ensure(ctx context.Context, need time.Duration) error {
+	if l.Left() >= need && l.ctx.Err() == nil {
+		return nil
+	}
+	if err := l.trusted(ctx, func(*Claim) {}); err != nil {
+		return fmt.Errorf("renew: %w", err)
+	}
+	if left := l.Left(); left < need {
+		return fmt.Errorf("%w: %v left, %v needed", ErrLost, left, need)
+	}
+	return nil
+}
+
+// CallStarting records that a keyless call is about to be made. Only after nil
+// may it be made: the write was applied, and by this owner.
+func (l *Lease) CallStarting(ctx context.Context) error {
+	if err := l.trusted(ctx, func(c *Claim) { c.CallStarted = true }); err != nil {
+		return fmt.Errorf("record that the call starts: %w", err)
+	}
+	return nil
+}
+
+// CallWithdrawn takes CallStarting back: the call was never made.
+func (l *Lease) CallWithdrawn(ctx context.Context) error {
+	if err := l.write(ctx, func(c *Claim) { c.CallStarted = false }); err != nil {
+		return fmt.Errorf("record that no call was made: %w", err)
+	}
+	return nil
+}
+
+// Complete stores the result. It may be asked even when the lease is no longer
+// trusted: if anyone took over, the write fails.
+func (l *Lease) Complete(ctx context.Context, r Result) (Verdict, error) {
+	err := l.write(ctx, func(c *Claim) {
+		c.Status, c.Result = Completed, &r
+		c.ended("completed")
+	})
+	if err != nil {
+		return Verdict{}, fmt.Errorf("complete: %w", err)
+	}
+	return Verdict{Kind: Done, Claim: l.Claim()}, nil
+}
+
+// Fail ends the run without a result.
+func (l *Lease) Fail(ctx context.Context, f Failure) (Verdict, error) {
+	err := l.write(ctx, func(c *Claim) {
+		c.Status, c.Failure = Failed, &f
+		c.ended("failed: " + f.Reason)
+	})
+	if err != nil {
+		return Verdict{}, fmt.Errorf("fail: %w", err)
+	}
+	return Verdict{Kind: Over, Claim: l.Claim()}, nil
+}
+
+// Release gives the work back before the lease ends, after the handler has
+// returned. notBefore is broker time, zero for at once. The start is given back,
+// since its owner survived it (C8); counted says that a call ended unknown and
+// was not free. A claim whose keyless call may have been made is not released.
+func (l *Lease) Release(ctx context.Context, notBefore time.Time, counted bool) error {
+	if l.Claim().CallStarted {
+		return fmt.Errorf("release: %w: a keyless call may have been made", message.ErrRefused)
+	}
+	err := l.write(ctx, func(c *Claim) {
+		c.Released, c.NotBefore = true, notBefore
+		c.Starts--
+		if counted {
+			c.Answered++
+		}
+		c.ended("released")
+	})
+	if err != nil {
+		return fmt.Errorf("release: %w", err)
+	}
+	return nil
+}
+
+// trusted makes a write that is worth making only while the lease stands.
+func (l *Lease) trusted(ctx context.Context, change func(*Claim)) error {
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	defer context.AfterFunc(l.ctx, func() { cancel(context.Cause(l.ctx)) })()
+	return l.write(ctx, change)
+}
+
+// write hands a change to the goroutine and waits for it. It is tried until it
+// is proved or ctx ends, and no longer than a lease.
+func (l *Lease) write(ctx context.Context, change func(*Claim)) error {
+	ctx, cancel := context.WithTimeout(ctx, l.desk.Lease)
+	defer cancel()
+	a := ask{ctx, change, make(chan error, 1)}
+	select {
+	case l.asks <- a:
+		return <-a.reply
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	case <-l.ended:
+		return ErrLost
+	}
+}
+
+func (l *Lease) run() {
+	defer close(l.ended)
+	period := l.desk.Renewal
+	if period == 0 {
+		period = l.desk.Lease / 3
+	}
+	renewal := time.NewTimer(period)
+	defer renewal.Stop()
+	for {
+		select {
+		case <-l.stop:
+			return
+		case a := <-l.asks:
+			a.reply <- l.apply(a.ctx, a.change)
+		case <-renewal.C:
+			l.renew()
+		}
+		// Any applied write is a renewal, and a final state needs none.
+		if l.claim.Status != InProgress || l.claim.Released {
+			renewal.Stop()
+			continue
+		}
+		renewal.Reset(max(period-elapsed(l.asked), period/8))
+	}
+}
+
+// renew extends the lease, for no longer than it can be trusted: a renewal must
+// not outlive what it renews.
+func (l *Lease) renew() {
+	left := l.Left()
+	if left <= 0 {
+		return // trust that has ended is never regained: somebody may hold the claim
+	}
+	ctx, cancel := context.WithTimeout(l.ctx, left)
+	defer cancel()
+	// Its failure needs no report: without a renewal the lease ends, and says so.
+	_ = l.apply(ctx, func(*Claim) {})
+}
+
+// apply makes one change: write on the condition, and after any doubt read back
+// (C9) until the record proves what became of it, or ctx ends.
+func (l *Lease) apply(ctx context.Context, change func(*Claim)) error {
+	mine := map[string]time.Time{} // the nonces of this change, and when each was sent
+	var last error
+	for round := 0; ; round++ {
+		if last != nil {
+			if err := pause(ctx, round); err != nil {
+				return fmt.Errorf("%w: %w", err, last)
+			}
+		}
+		if errors.Is(last, message.ErrUnknown) || errors.Is(last, message.ErrConflict) || errors.Is(last, message.ErrNotFound) {
+			settled, err := l.readBack(ctx, mine)
+			if settled || errors.Is(err, ErrFenced) {
+				return err
+			}
+			if err != nil {
+				continue // nothing could be read, so nothing is done
+			}
+		}
+		next := l.claim
+		change(&next)
+		next.W = Nonce()
+		mine[next.W] = time.Now()
+		etag, err := l.replace(ctx, next)
+		if err == nil {
+			l.adopt(next, etag, mine[next.W])
+			return nil
+		}
+		if errors.Is(err, message.ErrRefused) {
+			return err
+		}
+		last = err
+	}
+}
+
+func (l *Lease) replace(ctx context.Context, next Claim) (ETag, error) {
+	ctx, cancel := context.WithTimeout(ctx, l.desk.Timeout)
+	defer cancel()
+	return l.record.Replace(ctx, next, l.etag)
+}
+
+// readBack asks the record. settled: the write was applied, nil, or can never
+// be, ErrFenced. Not settled and nil: it is not applied yet, send it again under
+// the version just read.
+func (l *Lease) readBack(ctx context.Context, mine map[string]time.Time) (settled bool, err error) {
+	ctx, cancel := context.WithTimeout(ctx, l.desk.Timeout)
+	defer cancel()
+	s, err := l.record.Read(ctx)
+	if err != nil && !errors.Is(err, message.ErrNotFound) {
+		return false, err
+	}
+	if err == nil {
+		if sent, ok := mine[s.Claim.W]; ok {
+			l.adopt(s.Claim, s.ETag, sent)
+			return true, nil
+		}
+		if s.Claim.Status == InProgress && s.Claim.Owner == l.owner && s.Claim.Fence == l.fence {
+			l.adopt(s.Claim, s.ETag, time.Time{})
+			return false, nil
+		}
+	}
+	l.lose(ErrFenced)
+	if l.desk.Fenced != nil {
+		l.desk.Fenced(context.WithoutCancel(ctx), l.claim.ID)
+	}
+	return true, ErrFenced
+}
+
+// adopt takes over what stands now. sent proves a write of ours and extends
+// trust; its zero extends nothing.
+func (l *Lease) adopt(c Claim, etag ETag, sent time.Time) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.claim, l.etag = c, etag
+	if sent.After(l.asked) {
+		l.asked = sent
+	}
+}
