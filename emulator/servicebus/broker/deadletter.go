@@ -1,0 +1,58 @@
+package broker
+
+import (
+	"maps"
+
+	"oneeffect/emulator/control"
+)
+
+// Application properties of a dead letter.
+const (
+	ReasonProperty      = "DeadLetterReason"
+	DescriptionProperty = "DeadLetterErrorDescription"
+)
+
+// expire ends a message whose time to live is over.
+func (q *Queue) expire(e *entry) {
+	if q.config.DeadLetterExpired && q.deadLetters != nil {
+		q.deadLetter(e, "TTLExpiredException", "The message expired and was dead lettered.")
+		return
+	}
+	q.forget(e)
+}
+
+// deadLetter makes the broker's own decision: the message moves with the reason in its application properties.
+func (q *Queue) deadLetter(e *entry, reason, description string) {
+	changes := maps.Clone(e.changes)
+	if changes == nil {
+		changes = make(map[string]any, 2)
+	}
+	changes[ReasonProperty], changes[DescriptionProperty] = reason, description
+	e.changes = changes
+	q.move(e, reason, "")
+}
+
+// move takes a message to the dead letter queue. It keeps its delivery count and enqueued time, and gets a new
+// sequence number. The space it takes stays taken.
+func (q *Queue) move(e *entry, reason, client string) {
+	q.recordWith("dead-lettered", client, e, func(event *control.Event) {
+		event.Reason, event.Delivery = reason, int(e.failures)
+	})
+	moved := &entry{
+		message:  e.message,
+		enqueued: e.enqueued,
+		ttl:      e.ttl,
+		failures: e.failures,
+		changes:  e.changes,
+		source:   q.config.Name,
+		index:    -1,
+	}
+	q.remove(e)
+	dead := q.deadLetters
+	dead.begin()
+	defer dead.end()
+	dead.sequence++
+	moved.seq = dead.sequence
+	dead.shelf.add(moved)
+	dead.serve()
+}

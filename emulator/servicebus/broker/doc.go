@@ -1,0 +1,38 @@
+// Package broker is the engine of the Service Bus emulator: queues, topics and their subscriptions, locks, delivery
+// counts, dead letters, duplicate detection and schedules. It knows nothing of AMQP.
+//
+//	            ┌────────────────── scheduled ◀── Enqueue, time to come
+//	            │ its time                 ▲
+//	            ▼                          └── CancelScheduled
+//	Enqueue ─▶ available ─reserve─▶ reserved ─Begin─▶ locked ─▶ completed: gone
+//	            ▲  │                   │                │
+//	            │  │ time to live      │ Cancel         ├─ abandoned, lock expired: count+1, old place
+//	            │  ▼                   │                ├─ released: old place
+//	            │ gone, or dead letter │                └─ dead-lettered, or count = max: dead letter queue
+//	            └──────────────────────┘
+//
+// What it promises, each held by the tests that name it:
+//
+//	B1   A message is held by at most one lock, and a lock ends only by settlement or by its time; the end of a
+//	     consumer or of a connection does not end it.
+//	B2   A settlement or renewal with a token whose lock is over changes nothing and is refused.
+//	B3   Abandoning and lock expiry count a delivery; releasing, completing and dead-lettering do not; the first
+//	     delivery has count 0 behind it; nothing counts inside a dead letter queue.
+//	B4   A message that comes back stands at its old place, by sequence number.
+//	B5   A consumer sees a message at most MaxDelivery times; then it is in the dead letter queue, with its count.
+//	B6   A batch is enqueued whole or not at all.
+//	B7   Within the window of duplicate detection a MessageID becomes visible once. A message that is still scheduled
+//	     is not in the history; it is checked when it is scheduled and again when its time comes.
+//	B8   A scheduled message is invisible to consumers until its time, then gets a new sequence number and enqueued time.
+//	B9   A message past its time to live is never delivered, unless it was locked before. Dead letters never expire.
+//	B10  A topic's message is in every subscription or in none.
+//
+// # Locks
+//
+// Every queue has one mutex, held for short, never over a wait. Where two nest, the order is
+//
+//	a topic's inlet → its subscriptions → a dead letter queue → timekeeper → hub
+//
+// Nothing of the caller runs under any of them. One goroutine, the timekeeper, wakes queues whose next deadline has
+// come; every operation also brings its queue up to date first, so that no answer depends on when that goroutine runs.
+package broker

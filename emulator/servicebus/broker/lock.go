@@ -1,0 +1,173 @@
+package broker
+
+import (
+	"fmt"
+	"maps"
+	"time"
+
+	"oneeffect/emulator/control"
+)
+
+// lock gives a reserved entry a new lock that starts now.
+func (q *Queue) lock(e *entry, client string, now time.Time) {
+	e.state, e.client = Locked, client
+	e.token, e.lockedUntil = newToken(), now.Add(q.config.LockDuration)
+	q.locks[e.token] = e
+	q.setDeadline(e, e.lockedUntil)
+}
+
+func (q *Queue) unlock(e *entry) {
+	if e.state == Locked {
+		delete(q.locks, e.token)
+	}
+}
+
+// lockExpired ends a lock whose time has come.
+func (q *Queue) lockExpired(e *entry, now time.Time) {
+	if q.hub.Off("servicebus.lock-expiry") {
+		q.setDeadline(e, now.Add(q.config.LockDuration))
+		return
+	}
+	q.recordWith("lock-expired", e.client, e, func(event *control.Event) {
+		until := e.lockedUntil
+		event.Delivery, event.LockedUntil = int(e.failures)+1, &until
+	})
+	q.fail(e, now)
+}
+
+// fail counts a delivery that came to nothing. The message is available again, or a dead letter if that was its last.
+func (q *Queue) fail(e *entry, now time.Time) {
+	if q.isDeadLetter || q.hub.Off("servicebus.delivery-count") {
+		q.giveBack(e, now)
+		return
+	}
+	e.failures++
+	if e.failures >= uint32(q.config.MaxDelivery) {
+		q.deadLetter(e, "MaxDeliveryCountExceeded", "Message could not be consumed after maximum delivery attempts.")
+		return
+	}
+	q.giveBack(e, now)
+}
+
+// giveBack puts a reserved or locked entry back at its old place, unless its time to live has ended meanwhile.
+func (q *Queue) giveBack(e *entry, now time.Time) {
+	q.unlock(e)
+	e.state = Available
+	expires := e.expires()
+	if q.isDeadLetter {
+		expires = time.Time{}
+	}
+	if !expires.IsZero() && !expires.After(now) {
+		q.expire(e)
+		return
+	}
+	q.setDeadline(e, expires)
+	q.shelf.giveBack(e)
+}
+
+// Renew extends locks to a full duration from now, all or none, and returns when they end.
+func (q *Queue) Renew(client string, tokens ...Token) ([]time.Time, error) {
+	now := q.begin()
+	defer q.end()
+	for _, t := range tokens {
+		if q.locks[t] == nil {
+			return nil, fmt.Errorf("renew lock: %w", ErrLockLost)
+		}
+	}
+	until := now.Add(q.config.LockDuration)
+	ends := make([]time.Time, len(tokens))
+	for i, t := range tokens {
+		e := q.locks[t]
+		e.lockedUntil, ends[i] = until, until
+		q.setDeadline(e, until)
+		q.recordWith("lock-renewed", client, e, func(event *control.Event) {
+			event.Delivery, event.LockedUntil = int(e.failures)+1, &until
+		})
+	}
+	return ends, nil
+}
+
+// Locked returns the message that a token locks, and nil if the lock is over.
+func (q *Queue) Locked(t Token) *Message {
+	q.begin()
+	defer q.end()
+	if e := q.locks[t]; e != nil {
+		return e.message
+	}
+	return nil
+}
+
+// Disposition is how a consumer settles a message. Its text is what events show.
+type Disposition string
+
+// The dispositions. Defer is known and refused: deferred messages are not supported yet.
+const (
+	Complete   Disposition = "completed"
+	Abandon    Disposition = "abandoned"
+	DeadLetter Disposition = "dead-lettered"
+	Release    Disposition = "released"
+	Defer      Disposition = "deferred"
+)
+
+// Settlement is what a consumer decides about a message it has locked.
+type Settlement struct {
+	Disposition Disposition
+	Client      string
+	MessageID   string         // if known; only for the event of a refusal
+	Changes     map[string]any // application properties to set
+	Reason      string         // of DeadLetter; only for the event, Changes carries it to the message
+}
+
+// Settle applies a settlement to the message that the token locks, or returns ErrLockLost and changes nothing.
+func (q *Queue) Settle(t Token, s Settlement) error {
+	now := q.begin()
+	defer q.end()
+	err := q.settle(t, s, now)
+	if err != nil {
+		q.recordWith("settle-refused", s.Client, &entry{message: &Message{ID: s.MessageID}}, func(event *control.Event) {
+			event.Disposition, event.Reason = string(s.Disposition), err.Error()
+			if e := q.locks[t]; e != nil {
+				event.Key, event.SequenceNumber = e.message.ID, e.seq
+			}
+		})
+		return fmt.Errorf("settle in %s: %w", q.config.Name, err)
+	}
+	q.serve()
+	return nil
+}
+
+func (q *Queue) settle(t Token, s Settlement, now time.Time) error {
+	e := q.locks[t]
+	switch {
+	case e == nil:
+		return ErrLockLost
+	case s.Disposition == Defer:
+		return fmt.Errorf("defer: %w", ErrUnsupported)
+	case s.Disposition == DeadLetter && q.isDeadLetter:
+		return fmt.Errorf("dead-letter from a dead letter queue: %w", ErrInvalid)
+	}
+	q.recordWith("settled", s.Client, e, func(event *control.Event) {
+		event.Disposition, event.Reason = string(s.Disposition), s.Reason
+		event.Delivery = int(e.failures) + 1
+	})
+	if len(s.Changes) > 0 {
+		// Copied, because deliveries share the old map.
+		changes := maps.Clone(e.changes)
+		if changes == nil {
+			changes = make(map[string]any, len(s.Changes))
+		}
+		maps.Copy(changes, s.Changes)
+		e.changes = changes
+	}
+	switch s.Disposition {
+	case Complete:
+		q.forget(e)
+	case Abandon:
+		q.fail(e, now)
+	case Release:
+		q.giveBack(e, now)
+	case DeadLetter:
+		q.move(e, s.Reason, s.Client)
+	}
+	return nil
+}

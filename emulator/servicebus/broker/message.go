@@ -1,0 +1,126 @@
+package broker
+
+import (
+	"crypto/rand"
+	"errors"
+	"time"
+)
+
+// The refusals of the engine. A dialect gives each its own words on the wire.
+var (
+	// ErrLockLost: the lock has expired, or the message has been settled already.
+	ErrLockLost = errors.New("the lock supplied is invalid. Either the lock expired, or the message has already been removed from the queue")
+	// ErrNotFound: no entity, or no scheduled message, of that name or number.
+	ErrNotFound = errors.New("not found")
+	// ErrTooLarge: a message or a batch is larger than its entity takes.
+	ErrTooLarge = errors.New("message too large")
+	// ErrFull: the entity holds as much as it may.
+	ErrFull = errors.New("the maximum entity size has been reached or exceeded")
+	// ErrInvalid: the message or the request breaks a rule of the service.
+	ErrInvalid = errors.New("invalid")
+	// ErrUnsupported: the service does it, this emulator does not yet.
+	ErrUnsupported = errors.New("not supported by this emulator yet")
+	// ErrClosed: the consumer or the namespace is closed.
+	ErrClosed = errors.New("closed")
+)
+
+// Message is what a sender gave. It never changes and is shared by all its copies.
+type Message struct {
+	ID            string
+	CorrelationID string
+	Subject       string
+	TimeToLive    time.Duration // 0: the entity's
+	ScheduledFor  time.Time     // zero: at once
+	Size          int           // in bytes, as limits count it
+
+	// Content is the message itself, which the engine carries and never reads.
+	Content any
+}
+
+// Token names one lock. It is a random UUID in the byte order of RFC 9562.
+type Token [16]byte
+
+func newToken() Token {
+	var t Token
+	_, _ = rand.Read(t[:]) // it never fails: crypto/rand ends the program instead
+	t[6] = t[6]&0x0f | 0x40
+	t[8] = t[8]&0x3f | 0x80
+	return t
+}
+
+// State is where a message stands.
+type State int
+
+const (
+	// Available waits for a consumer.
+	Available State = iota
+	// Reserved is promised to a consumer and not delivered yet.
+	Reserved
+	// Locked is delivered and not settled.
+	Locked
+	// Scheduled waits for its time.
+	Scheduled
+	// Gone is completed, expired, moved or cancelled.
+	Gone
+)
+
+// Delivery is a message as a consumer or a peek sees it.
+type Delivery struct {
+	Message          *Message
+	State            State
+	SequenceNumber   int64
+	EnqueuedAt       time.Time
+	TimeToLive       time.Duration // the smaller of message's and entity's; Forever if neither has one
+	Failures         uint32        // deliveries that have failed before this one
+	Token            Token         // of a locked delivery
+	LockedUntil      time.Time     // of a locked delivery
+	DeadLetterSource string        // the path it was dead-lettered from
+
+	// Changes are application properties that settlements and dead-lettering have set since the message was sent.
+	// The map is shared: do not change it.
+	Changes map[string]any
+}
+
+// entry is a message in one queue. All fields belong to the queue's mutex.
+type entry struct {
+	message     *Message
+	seq         int64
+	state       State
+	enqueued    time.Time
+	ttl         time.Duration
+	failures    uint32
+	token       Token
+	lockedUntil time.Time
+	client      string // who holds the lock
+	source      string // the path it was dead-lettered from
+	changes     map[string]any
+
+	// Every state has at most one deadline: the end of the time to live, of the lock, or of the schedule.
+	deadline time.Time
+	index    int // in the queue's deadline heap, -1 if in none
+}
+
+func (e *entry) delivery() *Delivery {
+	d := &Delivery{
+		Message:          e.message,
+		State:            e.state,
+		SequenceNumber:   e.seq,
+		EnqueuedAt:       e.enqueued,
+		TimeToLive:       e.ttl,
+		Failures:         e.failures,
+		DeadLetterSource: e.source,
+		Changes:          e.changes,
+	}
+	if e.state == Locked {
+		d.Token, d.LockedUntil = e.token, e.lockedUntil
+	}
+	return d
+}
+
+// expires is the end of the time to live; the zero time means never.
+func (e *entry) expires() time.Time {
+	if e.ttl == Forever {
+		return time.Time{}
+	}
+	return e.enqueued.Add(e.ttl)
+}

@@ -1,0 +1,251 @@
+package broker
+
+import (
+	"cmp"
+	"fmt"
+	"strings"
+	"sync"
+	"time"
+
+	"oneeffect/emulator/control"
+)
+
+// Queue is a queue, a subscription, the dead letter queue of either, or the inlet of a topic, which is a queue whose
+// messages do not stay.
+type Queue struct {
+	hub    *control.Hub
+	keeper *timekeeper
+	config QueueConfig // Name is the path
+	entity string      // the path in lower case, for rules and events
+	quota  *quota
+
+	deadLetters  *Queue                                         // nil for a dead letter queue and for an inlet
+	isDeadLetter bool                                           // nothing counts and nothing expires in one
+	spread       func(client string, m *Message, now time.Time) // of an inlet: where its messages go instead of staying
+	copies       int                                            // how often a message takes up space: once, or once per subscription
+
+	mu        sync.Mutex
+	sequence  int64
+	shelf     shelf
+	deadlines deadlines
+	locks     map[Token]*entry
+	history   history
+	hungry    []*Consumer // with credit and room, in the order in which they got it
+	announced time.Time   // the deadline the timekeeper knows
+
+	wakeAt    time.Time // these two belong to the timekeeper
+	wakeIndex int
+}
+
+var _ Entity = (*Queue)(nil)
+
+func (n *Namespace) newQueue(c QueueConfig, shared *quota) *Queue {
+	q := n.bareQueue(c, shared)
+	q.deadLetters = n.bareQueue(QueueConfig{Name: c.Name + DeadLetterSuffix, LockDuration: c.LockDuration}, shared)
+	q.deadLetters.isDeadLetter = true
+	return q
+}
+
+func (n *Namespace) newInlet(c QueueConfig, shared *quota, copies int, spread func(string, *Message, time.Time)) *Queue {
+	q := n.bareQueue(c, shared)
+	q.spread, q.copies = spread, copies
+	return q
+}
+
+func (n *Namespace) bareQueue(c QueueConfig, shared *quota) *Queue {
+	c = c.withDefaults()
+	return &Queue{
+		hub:       n.hub,
+		keeper:    n.keeper,
+		config:    c,
+		entity:    strings.ToLower(c.Name),
+		quota:     shared,
+		copies:    1,
+		locks:     make(map[Token]*entry),
+		history:   newHistory(c.DuplicateWindow),
+		wakeIndex: -1,
+	}
+}
+
+// Path is the queue's path in the case it was configured in.
+func (q *Queue) Path() string { return q.config.Name }
+
+// LockDuration is how long a lock lasts.
+func (q *Queue) LockDuration() time.Duration { return q.config.LockDuration }
+
+// IsDeadLetter reports whether the queue is a dead letter queue, which takes no messages from senders.
+func (q *Queue) IsDeadLetter() bool { return q.isDeadLetter }
+
+// begin takes the mutex and brings the queue up to date; end tells the timekeeper what has become of its deadline.
+//
+//	now := q.begin()
+//	defer q.end()
+func (q *Queue) begin() time.Time {
+	q.mu.Lock()
+	now := q.hub.Now()
+	q.advance(now)
+	return now
+}
+
+func (q *Queue) end() {
+	q.announce()
+	q.mu.Unlock()
+}
+
+// elapse is the timekeeper's call when the announced deadline has come.
+func (q *Queue) elapse() {
+	q.mu.Lock()
+	q.announced = time.Time{}
+	q.advance(q.hub.Now())
+	q.end()
+}
+
+func (q *Queue) announce() {
+	if len(q.deadlines) == 0 {
+		return
+	}
+	if at := q.deadlines[0].deadline; q.announced.IsZero() || at.Before(q.announced) {
+		q.announced = at
+		q.keeper.set(q, at)
+	}
+}
+
+// advance does everything whose time has come, then serves consumers with what that set free.
+func (q *Queue) advance(now time.Time) {
+	if len(q.deadlines) == 0 || q.deadlines[0].deadline.After(now) {
+		return
+	}
+	for len(q.deadlines) > 0 && !q.deadlines[0].deadline.After(now) {
+		switch e := q.deadlines[0]; e.state {
+		case Locked:
+			q.lockExpired(e, now)
+		case Scheduled:
+			q.activate(e, now)
+		default:
+			q.expire(e)
+		}
+	}
+	q.serve()
+}
+
+// Enqueue takes messages from a sender, all or none. It returns their sequence numbers, 0 for a duplicate that was
+// accepted and dropped.
+func (q *Queue) Enqueue(client string, messages ...*Message) ([]int64, error) {
+	if q.isDeadLetter {
+		return nil, fmt.Errorf("send to %s: %w: a dead letter queue takes messages only from its queue", q.config.Name, ErrInvalid)
+	}
+	size := 0
+	for _, m := range messages {
+		if len([]rune(m.ID)) > MaxMessageID {
+			return nil, fmt.Errorf("message id of %d characters: %w: at most %d are allowed", len([]rune(m.ID)), ErrInvalid, MaxMessageID)
+		}
+		size += m.Size
+	}
+	if size > MaxMessage {
+		return nil, fmt.Errorf("%w: %d bytes, %s takes at most %d", ErrTooLarge, size, q.config.Name, MaxMessage)
+	}
+	now := q.begin()
+	defer q.end()
+	if err := q.quota.take(int64(size * q.copies)); err != nil {
+		return nil, fmt.Errorf("send to %s: %w", q.config.Name, err)
+	}
+	numbers := make([]int64, len(messages))
+	for i, m := range messages {
+		numbers[i] = q.accept(client, m, now)
+	}
+	q.serve()
+	return numbers, nil
+}
+
+// accept places one message whose space has been taken.
+func (q *Queue) accept(client string, m *Message, now time.Time) int64 {
+	if q.isDuplicate(m, now) {
+		q.drop(client, m)
+		return 0
+	}
+	if m.ScheduledFor.After(now) {
+		return q.schedule(client, m, now)
+	}
+	q.remember(m, now)
+	return q.place(client, "enqueued", m, now).seq
+}
+
+// drop accepts a duplicate and forgets it.
+func (q *Queue) drop(client string, m *Message) {
+	q.quota.give(int64(m.Size * q.copies))
+	q.record("duplicate-dropped", client, &entry{message: m})
+}
+
+// place gives a message its number and time and makes it available, or spreads it if the queue is an inlet.
+func (q *Queue) place(client, kind string, m *Message, now time.Time) *entry {
+	e := q.newEntry(m, now)
+	q.record(kind, client, e)
+	if q.spread != nil {
+		q.spread(client, m, now)
+		return e
+	}
+	q.shelf.add(e)
+	q.setDeadline(e, e.expires())
+	return e
+}
+
+func (q *Queue) newEntry(m *Message, now time.Time) *entry {
+	q.sequence++
+	ttl := q.config.TimeToLive
+	if m.TimeToLive > 0 {
+		ttl = min(ttl, m.TimeToLive)
+	}
+	return &entry{message: m, seq: q.sequence, enqueued: now, ttl: ttl, index: -1}
+}
+
+// Peek returns up to n messages from a sequence number on, in every state, without locking them.
+func (q *Queue) Peek(from int64, n int) []*Delivery {
+	q.begin()
+	defer q.end()
+	var found []*Delivery
+	for e := range q.shelf.from(from) {
+		if len(found) == n {
+			break
+		}
+		d := e.delivery()
+		d.Token, d.LockedUntil = Token{}, time.Time{}
+		found = append(found, d)
+	}
+	return found
+}
+
+// forget takes an entry out of the queue for good.
+func (q *Queue) forget(e *entry) {
+	q.quota.give(int64(e.message.Size * q.copies))
+	q.remove(e)
+}
+
+// remove takes an entry out of the queue and leaves its space taken, for whoever takes the message over.
+func (q *Queue) remove(e *entry) {
+	q.setDeadline(e, time.Time{})
+	q.unlock(e)
+	q.shelf.remove(e)
+}
+
+// record writes an event about an entry. The hub's log has its own mutex, below the queue's.
+func (q *Queue) record(kind, client string, e *entry) {
+	q.recordWith(kind, client, e, func(*control.Event) {})
+}
+
+func (q *Queue) recordWith(kind, client string, e *entry, with func(*control.Event)) {
+	event := control.Event{
+		Service:        "servicebus",
+		Kind:           kind,
+		Entity:         q.entity,
+		Client:         client,
+		Key:            e.message.ID,
+		CorrelationID:  e.message.CorrelationID,
+		Subject:        e.message.Subject,
+		SequenceNumber: e.seq,
+	}
+	with(&event)
+	q.hub.Record(event)
+}
+
+// bySequence is the order of a queue.
+func bySequence(e *entry, seq int64) int { return cmp.Compare(e.seq, seq) }

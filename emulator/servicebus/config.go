@@ -1,0 +1,162 @@
+package servicebus
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+
+	"github.com/go-json-experiment/json"
+	"github.com/tidwall/jsonc"
+
+	"oneeffect/emulator/servicebus/broker"
+)
+
+const (
+	// DefaultKeyName and DefaultKey are the shared access key of every emulator connection string.
+	DefaultKeyName = "RootManageSharedAccessKey"
+	DefaultKey     = "SAS_KEY_VALUE"
+
+	// maxConfig bounds a configuration file; the largest the official limits allow is far smaller.
+	maxConfig = 4 << 20
+)
+
+// Config is what a server starts with: its entities, its keys and where it logs.
+type Config struct {
+	// Name is the namespace's name, kept for error texts.
+	Name string
+	// Namespace describes the queues, topics and subscriptions.
+	Namespace broker.Config
+	// Keys maps a shared access key name to its key. Empty means the emulators' well-known one.
+	Keys map[string]string
+	// Log receives what an operator should see; nil discards it.
+	Log *slog.Logger
+}
+
+// ReadConfig reads the official emulator's Config.json. Comments and trailing commas are allowed, as in the file
+// that ships with it. Every mistake is reported at once, each with its path. Locks and times to live shorter than the
+// official emulator's limits are accepted, because tests want them.
+func ReadConfig(r io.Reader) (Config, error) {
+	text, err := io.ReadAll(io.LimitReader(r, maxConfig+1))
+	if err != nil {
+		return Config{}, fmt.Errorf("read configuration: %w", err)
+	}
+	if len(text) > maxConfig {
+		return Config{}, fmt.Errorf("read configuration: larger than %d bytes", maxConfig)
+	}
+	var document any
+	if err := json.Unmarshal(jsonc.ToJSON(text), &document); err != nil {
+		return Config{}, fmt.Errorf("parse configuration: %w", err)
+	}
+	var w walk
+	c := w.config(node{value: document})
+	if len(w.mistakes) > 0 {
+		return Config{}, fmt.Errorf("configuration: %w", errors.Join(w.mistakes...))
+	}
+	return c, nil
+}
+
+// config reads the whole document.
+func (w *walk) config(root node) Config {
+	var c Config
+	w.members(root, members{"UserConfig": func(n node) {
+		w.members(n, members{
+			"Namespaces": func(n node) {
+				list := w.list(n)
+				if len(list) != 1 {
+					w.mistake(n, "must hold exactly one namespace, holds %d", len(list))
+				}
+				for _, n := range list {
+					w.namespace(n, &c)
+				}
+			},
+			"Logging": func(n node) {
+				w.members(n, members{"Type": func(n node) {
+					w.oneOf(n, "File", "Console", "File,Console", "Console,File")
+				}}, "Type")
+			},
+		}, "Namespaces", "Logging")
+	}}, "UserConfig")
+	return c
+}
+
+func (w *walk) namespace(n node, c *Config) {
+	// One name space for queues and topics, as in the service: names are compared without case.
+	taken := make(map[string]string)
+	w.members(n, members{
+		"Name": func(n node) { c.Name = w.name(n) },
+		"Queues": func(n node) {
+			for _, n := range w.list(n) {
+				q := w.queue(n)
+				w.unique(n, taken, q.Name)
+				c.Namespace.Queues = append(c.Namespace.Queues, q)
+			}
+		},
+		"Topics": func(n node) {
+			for _, n := range w.list(n) {
+				t := w.topic(n)
+				w.unique(n, taken, t.Name)
+				c.Namespace.Topics = append(c.Namespace.Topics, t)
+			}
+		},
+	}, "Name", "Queues", "Topics")
+}
+
+func (w *walk) queue(n node) broker.QueueConfig {
+	q := broker.QueueConfig{
+		LockDuration:    defaultLock,
+		MaxDelivery:     defaultMaxDelivery,
+		TimeToLive:      defaultTimeToLive,
+		DuplicateWindow: defaultWindow,
+	}
+	w.members(n, members{
+		"Name": func(n node) { q.Name = w.name(n) },
+		"Properties": func(n node) {
+			p := w.receiving(&q.LockDuration, &q.MaxDelivery, &q.TimeToLive, &q.DeadLetterExpired)
+			w.detecting(p, &q.DetectDuplicates, &q.DuplicateWindow)
+			w.members(n, p)
+		},
+	}, "Name")
+	return q
+}
+
+func (w *walk) topic(n node) broker.TopicConfig {
+	t := broker.TopicConfig{TimeToLive: defaultTimeToLive, DuplicateWindow: defaultWindow}
+	w.members(n, members{
+		"Name": func(n node) { t.Name = w.name(n) },
+		"Properties": func(n node) {
+			p := members{"DefaultMessageTimeToLive": func(n node) { t.TimeToLive = w.duration(n) }}
+			w.detecting(p, &t.DetectDuplicates, &t.DuplicateWindow)
+			w.members(n, p)
+		},
+		"Subscriptions": func(n node) {
+			taken := make(map[string]string)
+			for _, n := range w.list(n) {
+				s := w.subscription(n)
+				w.unique(n, taken, s.Name)
+				t.Subscriptions = append(t.Subscriptions, s)
+			}
+		},
+	}, "Name", "Subscriptions")
+	return t
+}
+
+func (w *walk) subscription(n node) broker.SubscriptionConfig {
+	s := broker.SubscriptionConfig{
+		LockDuration: defaultLock,
+		MaxDelivery:  defaultMaxDelivery,
+		TimeToLive:   defaultTimeToLive,
+	}
+	w.members(n, members{
+		"Name": func(n node) { s.Name = w.name(n) },
+		"Properties": func(n node) {
+			w.members(n, w.receiving(&s.LockDuration, &s.MaxDelivery, &s.TimeToLive, &s.DeadLetterExpired))
+		},
+		"Rules": func(n node) {
+			for _, n := range w.list(n) {
+				w.rule(n)
+			}
+		},
+	}, "Name")
+	return s
+}
