@@ -180,6 +180,7 @@ func (l *Lease) Release(ctx context.Context, notBefore time.Time, counted bool) 
 	}
 	err := l.write(ctx, func(c *Claim) {
 		c.Released, c.NotBefore = true, notBefore
+		c.CallStarted = false // also where the answer to a CallStarting was lost: it was never followed by a call
 		c.Starts--
 		if counted {
 			c.Answered++

@@ -47,6 +47,15 @@ type Execution struct {
 	Unknown     jsontext.Value `json:",embed"`
 }
 
+// New is an execution as a request begins it.
+func New(id, taskType string, payload jsontext.Value, request string, now time.Time) Execution {
+	return Execution{
+		ID: id, ExecutionID: id, Kind: KindExecution, Type: taskType, Payload: payload, Request: request,
+		Status: Running, Run: 1, CreatedAt: now, Deadline: now.Add(DeadlineAfter), NotAfter: now.Add(NotAfterAfter),
+		History: []Note{{At: now, What: "created", To: Running, Run: 1}},
+	}
+}
+
 // The kinds of document that share an execution's partition.
 const (
 	KindExecution = "execution"

@@ -31,11 +31,11 @@ func Canonical(text []byte) ([]byte, error) {
 }
 
 // Decode reads exactly one JSON text into v, as strictly as M3 says.
-func Decode(text []byte, v any) error {
+func Decode(text []byte, v any, options ...json.Options) error {
 	if err := checkNumbers(text); err != nil {
 		return err
 	}
-	return json.Unmarshal(text, v)
+	return json.Unmarshal(text, v, options...)
 }
 
 // checkNumbers walks the tokens, which finds duplicate names, bad UTF-8 and

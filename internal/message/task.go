@@ -102,6 +102,38 @@ type Event struct {
 	Failed    *Failed
 }
 
+// ExecutionID is the execution it is about.
+func (e Event) ExecutionID() string {
+	if e.Completed != nil {
+		return e.Completed.ExecutionID
+	}
+	return e.Failed.ExecutionID
+}
+
+// Run is the run that ended.
+func (e Event) Run() int {
+	if e.Completed != nil {
+		return e.Completed.Run
+	}
+	return e.Failed.Run
+}
+
+// Ticket is the execution's ETag as the task carried it.
+func (e Event) Ticket() string {
+	if e.Completed != nil {
+		return e.Completed.ExecutionETag
+	}
+	return e.Failed.ExecutionETag
+}
+
+// Type is the event type, the Subject of the message.
+func (e Event) Type() string {
+	if e.Completed != nil {
+		return TypeCompleted
+	}
+	return TypeFailed
+}
+
 // Message is the event as it travels.
 func (e Event) Message(at time.Time) (Message, error) {
 	if e.Completed != nil {

@@ -1,0 +1,87 @@
+package orchestrator
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"time"
+
+	"oneeffect/internal/execution"
+	"oneeffect/internal/message"
+)
+
+// taskFor is the message that asks for one run of an execution; ticket is the
+// execution's ETag, which the creator has from its write and a relay from a read.
+func taskFor(e execution.Execution, entry execution.Entry, ticket execution.ETag) (message.Message, error) {
+	task := message.Task{
+		ExecutionID: e.ExecutionID, Run: entry.Run, Type: e.Type, Payload: e.Payload,
+		ExecutionETag: string(ticket), Deadline: e.Deadline, NotAfter: e.NotAfter,
+	}
+	return task.Message(entry.MessageID, time.Now())
+}
+
+// dispatch sends a task and forgets its outbox entry. In this order: an entry
+// forgotten first would be a task that a crash loses (E6).
+func (o *Orchestrator) dispatch(ctx context.Context, e execution.Execution, entry execution.Entry, ticket execution.ETag) error {
+	m, err := taskFor(e, entry, ticket)
+	if err != nil {
+		return err
+	}
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), o.SendTimeout)
+	defer cancel()
+	if err := o.Send(ctx, m); err != nil {
+		return fmt.Errorf("send task %s: %w", m.ID, err)
+	}
+	if err := o.Store.Sent(ctx, entry); err != nil {
+		return fmt.Errorf("forget outbox entry %s: %w", entry.ID, err) // the relay will send it twice, which is harmless
+	}
+	return nil
+}
+
+// maxRelayed bounds one round of the relay.
+const maxRelayed = 100
+
+// Relay sends what a crash left in the outbox, until ctx ends.
+func (o *Orchestrator) Relay(ctx context.Context) error {
+	tick := time.NewTicker(o.RelayPeriod)
+	defer tick.Stop()
+	for {
+		if err := o.relay(ctx); err != nil && ctx.Err() == nil {
+			o.Log.LogAttrs(ctx, slog.LevelWarn, "relay", slog.Any("err", err))
+		}
+		select {
+		case <-tick.C:
+		case <-ctx.Done():
+			return nil
+		}
+	}
+}
+
+func (o *Orchestrator) relay(ctx context.Context) error {
+	entries, err := o.Store.Unsent(ctx, o.RelayAge, maxRelayed)
+	if err != nil {
+		return fmt.Errorf("read the outbox: %w", err)
+	}
+	var errs []error
+	for _, entry := range entries {
+		if ctx.Err() != nil {
+			break
+		}
+		errs = append(errs, o.resend(ctx, entry))
+	}
+	return errors.Join(errs...)
+}
+
+// resend looks first: the ticket is the ETag that stands, and an execution that
+// is not running any more, or is on another run, needs no task.
+func (o *Orchestrator) resend(ctx context.Context, entry execution.Entry) error {
+	stands, err := o.Store.Load(ctx, entry.ExecutionID)
+	if err != nil {
+		return fmt.Errorf("load %s: %w", entry.ExecutionID, err)
+	}
+	if stands.Execution.Status != execution.Running || stands.Execution.Run != entry.Run {
+		return o.Store.Sent(ctx, entry)
+	}
+	return o.dispatch(ctx, stands.Execution, entry, stands.ETag)
+}

@@ -1,0 +1,103 @@
+package worker
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"time"
+
+	"oneeffect/internal/claim"
+	"oneeffect/internal/message"
+)
+
+// InvalidMessage is the dead-letter reason of a body that does not parse.
+const InvalidMessage = "InvalidMessage"
+
+// Waits that no handler declares.
+const (
+	unknownTypeDelay = time.Minute      // for a worker that knows the type
+	retryDelay       = 10 * time.Second // after an error of claim store or topic
+)
+
+// publish tells the orchestrator how the execution's claim ended; a verdict that
+// ends nothing is not told. Publishing again is harmless: the event has the same
+// id and the same content every time, since all of it is read from the claim.
+func (w *Worker) publish(ctx context.Context, j job, v claim.Verdict) error {
+	event, tell := eventFor(j.task, v)
+	if !tell {
+		return nil
+	}
+	m, err := event.Message(j.delivery.BrokerNow())
+	if err != nil {
+		return err
+	}
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), w.PublishTimeout)
+	defer cancel()
+	for {
+		err := w.Publish(ctx, m)
+		if err == nil || errors.Is(err, message.ErrRefused) {
+			return err
+		}
+		timer := time.NewTimer(jitter(time.Second))
+		select {
+		case <-timer.C:
+		case <-ctx.Done():
+			timer.Stop()
+			return fmt.Errorf("publish %s: %w", m.ID, err)
+		}
+	}
+}
+
+// eventFor is the event that a verdict stands for, if any.
+func eventFor(t message.Task, v claim.Verdict) (message.Event, bool) {
+	c := v.Claim
+	switch v.Kind {
+	case claim.Done:
+		return message.Event{Completed: &message.Completed{
+			ExecutionID: c.ID, Run: c.Run, Fence: c.Fence,
+			ResultRef: c.Result.Ref, ResultDigest: c.Result.Digest, ExecutionETag: t.ExecutionETag,
+		}}, true
+	case claim.Over:
+		return message.Event{Failed: &message.Failed{
+			ExecutionID: c.ID, Run: c.Run, Fence: c.Fence,
+			Reason: c.Failure.Reason, Description: c.Failure.Description, Outcome: c.Failure.Outcome, ExecutionETag: t.ExecutionETag,
+		}}, true
+	}
+	return message.Event{}, false
+}
+
+// settlementFor is the one place where verdicts and errors become what the
+// broker is asked to do.
+func settlementFor(v claim.Verdict, err error) message.Settlement {
+	if err != nil {
+		// Nothing is known to be wrong with the task: another delivery finds out, and
+		// no delivery count is spent on an outage.
+		return message.Later(jitter(retryDelay))
+	}
+	switch v.Kind {
+	case claim.Done, claim.Withdrawn:
+		return message.Done()
+	case claim.Busy:
+		return message.Later(v.Wait)
+	case claim.Over:
+		return message.Reject(v.Claim.Failure.Reason, v.Claim.Failure.Description)
+	case claim.Refused:
+		return message.Reject(v.Reason, refusals[v.Reason])
+	}
+	return message.Settlement{} // a verdict without a row is a bug: the message's lock expires, and the log says why
+}
+
+var refusals = map[string]string{
+	claim.TooOld:               "past notAfter: nobody runs it any more; start a new execution",
+	claim.IdempotencyKeyReused: "this execution id stands for another task type or payload; choose a new id",
+}
+
+// jitter spreads what would otherwise come back at the same moment: between
+// three quarters of d and d and a quarter.
+func jitter(d time.Duration) time.Duration {
+	if d <= 0 {
+		return 0
+	}
+	return d*3/4 + rand.N(d/2+1)
+}

@@ -1,0 +1,184 @@
+package worker
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"time"
+
+	"oneeffect/internal/claim"
+	"oneeffect/internal/message"
+
+	"go.opentelemetry.io/otel/attribute"
+	"go.opentelemetry.io/otel/trace"
+)
+
+// Worker does tasks. Its fields are its wiring, filled in by cmd/worker.
+type Worker struct {
+	Claims   *claim.Desk
+	Handlers map[string]message.Handler // by task type
+	Publish  func(ctx context.Context, m message.Message) error
+
+	BusyWait       time.Duration // how long a delivery waits here for somebody's lease to end
+	PublishTimeout time.Duration // budget of all tries to publish one event
+	SettleTimeout  time.Duration // bound of a release while stopping
+	KeyMargin      time.Duration // a key window is taken to end so much earlier
+
+	Log    *slog.Logger
+	Tracer trace.Tracer
+}
+
+// Handle is one delivery of the sequence diagram; the numbers are its arrows.
+func (w *Worker) Handle(ctx context.Context, d message.Delivery) message.Settlement { // 1, 6
+	ctx, span := w.Tracer.Start(ctx, "process tasks", trace.WithSpanKind(trace.SpanKindConsumer))
+	defer span.End()
+	job, refusal := w.open(d)
+	if refusal != nil {
+		w.Log.LogAttrs(ctx, slog.LevelWarn, "not taken", slog.String("message", d.MessageID), slog.String("reason", refusal.Reason), slog.String("description", refusal.Description))
+		return *refusal
+	}
+	span.SetAttributes(attribute.String("oneeffect.task", job.task.ExecutionID))
+
+	lease, verdict, err := w.take(ctx, job) // 2, 7
+	if err == nil && verdict.Kind == claim.Granted {
+		outcome := w.call(ctx, lease, job)                  // 3 4, 8 9
+		verdict, err = w.conclude(ctx, lease, job, outcome) // 10
+	}
+	if err == nil {
+		err = w.publish(ctx, job, verdict) // 11
+	}
+	settlement := settlementFor(verdict, err) // 11, carried out when Handle has returned
+	w.Log.LogAttrs(ctx, slog.LevelInfo, "handled",
+		slog.String("task", job.task.ExecutionID), slog.Int("run", job.task.Run), slog.Int("delivery", d.Count),
+		slog.Int64("fence", verdict.Claim.Fence), slog.String("verdict", verdict.Kind.String()),
+		slog.String("settlement", settlement.Action.String()), slog.Any("err", err))
+	return settlement
+}
+
+// job is one delivery with everything that is fixed before the claim is asked for.
+type job struct {
+	delivery    message.Delivery
+	task        message.Task
+	handler     message.Handler
+	declared    message.Declaration
+	fingerprint string
+}
+
+// open reads the message. A refusal is for messages that have no claim: those
+// that never will parse, and those whose type this version does not know (W3).
+func (w *Worker) open(d message.Delivery) (job, *message.Settlement) {
+	task, err := message.ParseTask(d.Body)
+	var fingerprint string
+	if err == nil {
+		fingerprint, err = claim.Fingerprint(task.Type, task.Payload)
+	}
+	if err != nil {
+		s := message.Reject(InvalidMessage, err.Error())
+		return job{}, &s
+	}
+	handler, known := w.Handlers[task.Type]
+	if !known {
+		// A rolling deploy: a newer worker may know it. Past notAfter nobody will.
+		s := message.Later(unknownTypeDelay)
+		s.Reason, s.Description = "UnknownTaskType", fmt.Sprintf("no handler for task type %q here: declare one, or wait for a worker that has it", task.Type)
+		if d.BrokerNow().After(task.NotAfter) {
+			s = message.Reject(claim.TooOld, s.Description)
+		}
+		return job{}, &s
+	}
+	return job{d, task, handler, handler.Declaration(), fingerprint}, nil
+}
+
+// take asks for the claim, and waits here while that is worth it: with lock and
+// lease of the same length, a redelivery arrives a moment before the dead
+// owner's lease is stale.
+func (w *Worker) take(ctx context.Context, j job) (*claim.Lease, claim.Verdict, error) {
+	ask := claim.Ask{
+		ID: j.task.ExecutionID, TaskType: j.task.Type, Fingerprint: j.fingerprint, Run: j.task.Run,
+		Keyed: j.declared.Keyed, KeyWindow: j.declared.KeyWindow, KeyMargin: w.KeyMargin,
+		NotAfter: j.task.NotAfter, Asserted: j.task.Asserted,
+		Now: j.delivery.BrokerNow, ReadFirst: j.delivery.Count > 1,
+	}
+	for waited := time.Duration(0); ; {
+		lease, verdict, err := w.Claims.Take(ctx, ask)
+		if err != nil || verdict.Kind != claim.Busy || waited+verdict.Wait > w.BusyWait {
+			return lease, verdict, err
+		}
+		timer := time.NewTimer(verdict.Wait)
+		select {
+		case <-timer.C:
+		case <-ctx.Done():
+			timer.Stop()
+			return nil, verdict, nil // busy: a copy takes it from here
+		}
+		waited += max(verdict.Wait, time.Millisecond)
+		ask.ReadFirst = true
+	}
+}
+
+// conclude writes what the call brought into the claim, and gives the lease back.
+// When the lease was lost meanwhile, what stands in the claim by now decides.
+func (w *Worker) conclude(ctx context.Context, lease *claim.Lease, j job, o message.Outcome) (claim.Verdict, error) {
+	defer lease.Close()
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), w.Claims.Lease)
+	defer cancel()
+	verdict, err := w.write(ctx, lease, j, o)
+	if err == nil || !errors.Is(err, claim.ErrLost) {
+		return verdict, err
+	}
+	lease.Close()
+	j.delivery.Count++ // read first
+	again, verdict, err := w.take(ctx, j)
+	if err != nil || verdict.Kind != claim.Granted {
+		return verdict, err
+	}
+	defer again.Close()
+	return w.release(ctx, again, j, message.Outcome{Free: true})
+}
+
+// write chooses between the four ends of a grant. What is known of the effect
+// and what the handler declares decide; nothing else does.
+func (w *Worker) write(ctx context.Context, lease *claim.Lease, j job, o message.Outcome) (claim.Verdict, error) {
+	stands := lease.Claim()
+	now := j.delivery.BrokerNow()
+	switch {
+	case o.Effect == message.EffectApplied:
+		result, err := claim.NewResult(o.Ref, o.Value)
+		if err != nil {
+			return claim.Verdict{}, err
+		}
+		return lease.Complete(ctx, result)
+	case !j.declared.Keyed && o.Effect == message.EffectUnknown:
+		return lease.Fail(ctx, claim.Failure{Reason: claim.OutcomeUnknown, Description: o.Description, Outcome: claim.EffectUnknown})
+	case !o.Retry:
+		return lease.Fail(ctx, claim.Failure{Reason: claim.PermanentFailure, Description: o.Description, Outcome: effectOf(stands, o)})
+	case o.Free && now.After(j.task.Deadline):
+		return lease.Fail(ctx, claim.Failure{Reason: claim.DeadlinePassed, Description: o.Description, Outcome: effectOf(stands, o)})
+	case j.declared.Keyed && claim.WindowPassed(stands.FirstCallAt, now.Add(j.declared.Timeout), j.declared.KeyWindow, w.KeyMargin):
+		return lease.Fail(ctx, claim.Failure{Reason: claim.KeyWindowPassed, Description: o.Description, Outcome: claim.EffectUnknown})
+	case !o.Free && stands.Answered+1 >= j.declared.Attempts:
+		return lease.Fail(ctx, claim.Failure{Reason: claim.AttemptsExhausted, Description: o.Description, Outcome: effectOf(stands, o)})
+	}
+	return w.release(ctx, lease, j, o)
+}
+
+// release gives the claim back for a later try, and has a copy come for it.
+func (w *Worker) release(ctx context.Context, lease *claim.Lease, j job, o message.Outcome) (claim.Verdict, error) {
+	now := j.delivery.BrokerNow()
+	wait := min(backoff(j, lease.Claim().Answered, o.After), max(j.task.Deadline.Sub(now), j.declared.BackoffMax))
+	if err := lease.Release(ctx, now.Add(wait), !o.Free); err != nil {
+		return claim.Verdict{}, err
+	}
+	return claim.Verdict{Kind: claim.Busy, Wait: wait, Claim: lease.Claim()}, nil
+}
+
+// effectOf is what is known of the effect of all calls so far, not of the last
+// alone: an earlier one that was cut off may have been applied.
+func effectOf(stands claim.Claim, o message.Outcome) string {
+	first := stands.Answered == 0 && stands.Starts <= 1 && stands.Fence == 1
+	if o.Effect == message.EffectNotApplied && (first || !stands.Keyed) {
+		return claim.EffectNone
+	}
+	return claim.EffectUnknown
+}
