@@ -49,7 +49,7 @@ func (q *Queue) move(e *entry, reason, client string) {
 	}
 	q.remove(e)
 	dead := q.deadLetters
-	dead.begin()
+	dead.beginInner()
 	defer dead.end()
 	dead.sequence++
 	moved.seq = dead.sequence

@@ -82,6 +82,9 @@ func (n *Namespace) addTopic(c TopicConfig) error {
 		errs = append(errs, s.queue(path).check("subscription "+path), n.addQueue(q))
 	}
 	t.inlet = n.newInlet(c.inlet(), shared, len(t.subscriptions), t.spread)
+	for _, s := range t.subscriptions {
+		s.source = t.inlet
+	}
 	return errors.Join(append(errs, n.add(t))...)
 }
 

@@ -19,6 +19,7 @@ type Queue struct {
 	entity string      // the path in lower case, for rules and events
 	quota  *quota
 
+	source       *Queue                                         // which moves messages here by itself: of a dead letter queue its queue, of a subscription the inlet
 	deadLetters  *Queue                                         // nil for a dead letter queue and for an inlet
 	isDeadLetter bool                                           // nothing counts and nothing expires in one
 	spread       func(client string, m *Message, now time.Time) // of an inlet: where its messages go instead of staying
@@ -42,7 +43,7 @@ var _ Entity = (*Queue)(nil)
 func (n *Namespace) newQueue(c QueueConfig, shared *quota) *Queue {
 	q := n.bareQueue(c, shared)
 	q.deadLetters = n.bareQueue(QueueConfig{Name: c.Name + DeadLetterSuffix, LockDuration: c.LockDuration}, shared)
-	q.deadLetters.isDeadLetter = true
+	q.deadLetters.isDeadLetter, q.deadLetters.source = true, q
 	return q
 }
 
@@ -81,6 +82,15 @@ func (q *Queue) IsDeadLetter() bool { return q.isDeadLetter }
 //	now := q.begin()
 //	defer q.end()
 func (q *Queue) begin() time.Time {
+	if q.source != nil {
+		q.source.begin()
+		q.source.end()
+	}
+	return q.beginInner()
+}
+
+// beginInner is begin for whoever holds the mutex of the queue's source.
+func (q *Queue) beginInner() time.Time {
 	q.mu.Lock()
 	now := q.hub.Now()
 	q.advance(now)

@@ -31,7 +31,7 @@ func (t *Topic) Peek(from int64, n int) []*Delivery { return t.inlet.Peek(from, 
 func (t *Topic) spread(client string, m *Message, now time.Time) {
 	ceiling := t.inlet.config.TimeToLive
 	for _, s := range t.subscriptions {
-		s.begin()
+		s.beginInner()
 		e := s.place(client, "enqueued", m, now)
 		if ceiling < e.ttl {
 			e.ttl = ceiling
