@@ -1,0 +1,96 @@
+package servicebus
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"time"
+
+	"github.com/Azure/azure-sdk-for-go/sdk/messaging/azservicebus"
+
+	"oneeffect/internal/message"
+)
+
+// delivery is one message in our hands.
+type delivery struct {
+	message.Delivery
+	sdk    *azservicebus.ReceivedMessage
+	link   *link
+	deaths int64 // of the link, when the message came by it
+}
+
+// take makes a delivery of what the SDK received at a moment of our own clock.
+// The lock was taken a little earlier, so that broker time computed from it is
+// late by the time on the wire and never early.
+func (p *pump) take(m *azservicebus.ReceivedMessage, received time.Time) *delivery {
+	d := &delivery{sdk: m, link: p.link, deaths: p.link.deaths.Load(), Delivery: message.Delivery{
+		MessageID: m.MessageID,
+		Body:      m.Body, // empty if it is not one data section, which no handler can read
+		Count:     max(int(m.DeliveryCount), 1),
+		Taken:     received,
+		Received:  received,
+	}}
+	if m.CorrelationID != nil {
+		d.CorrelationID = *m.CorrelationID
+	}
+	if m.SequenceNumber != nil {
+		d.Sequence = *m.SequenceNumber
+	}
+	if m.LockedUntil != nil {
+		d.Taken = m.LockedUntil.Add(-p.LockDuration)
+	}
+	return d
+}
+
+// deliver works on one message and settles it. One that arrived while stopping
+// goes back unread.
+func (p *pump) deliver(work context.Context, stopping <-chan struct{}, d *delivery) {
+	ctx, span := p.Client.startProcess(work, p.entity, d)
+	defer span.End()
+	release := p.keep(ctx, d)
+	defer release()
+
+	s := message.Retry()
+	select {
+	case <-stopping:
+	default:
+		s = p.handle(ctx, d.Delivery)
+	}
+	action, err := p.settle(ctx, stopping, d, s, release)
+	fail(span, err)
+	if err == nil {
+		p.slots.calm()
+	}
+	p.Client.counters.settlements.Add(ctx, 1, settlementAttributes(p.entity, action, err != nil))
+	d.settled(ctx, p.Log, action, s, err)
+}
+
+// settled is the one line about a delivery.
+func (d *delivery) settled(ctx context.Context, log *slog.Logger, a message.Action, s message.Settlement, err error) {
+	level, attributes := slog.LevelInfo, []slog.Attr{
+		slog.String("disposition", a.String()),
+		slog.Duration("took", time.Since(d.Received)),
+	}
+	switch s.Action {
+	case message.CopyLater:
+		attributes = append(attributes, slog.Duration("delay", s.Delay))
+	case message.DeadLetter:
+		attributes = append(attributes, slog.String("reason", s.Reason), slog.String("description", s.Description))
+	}
+	if err != nil {
+		level = slog.LevelWarn
+		if errors.Is(err, errUndecided) {
+			level = slog.LevelError
+		}
+		attributes = append(attributes, slog.Any("err", err))
+	}
+	d.log(log).LogAttrs(ctx, level, "settled", attributes...)
+}
+
+func (d *delivery) log(log *slog.Logger) *slog.Logger {
+	return log.With(
+		slog.String("task", d.CorrelationID),
+		slog.String("message", d.MessageID),
+		slog.Int("delivery", d.Count),
+	)
+}

@@ -1,0 +1,66 @@
+package servicebus
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"sync"
+	"time"
+)
+
+// keep renews a message's lock until the returned function is called, which
+// waits until nothing of it runs any more. A lost lock ends the renewing and
+// nothing else.
+func (p *pump) keep(ctx context.Context, d *delivery) (release func()) {
+	ctx, stop := context.WithCancel(context.WithoutCancel(ctx))
+	var renewer sync.WaitGroup
+	renewer.Go(func() { p.renew(ctx, d) })
+	return func() {
+		stop()
+		renewer.Wait()
+	}
+}
+
+// renew counts from the receipt, on this process's monotonic clock. LockedUntil
+// is the broker's clock and would put the difference between the two clocks into
+// the schedule.
+func (p *pump) renew(ctx context.Context, d *delivery) {
+	ends := d.Received.Add(p.LockDuration) // or a little sooner: the lock is older than its receipt
+	timer := time.NewTimer(time.Until(d.Received.Add(p.LockRenewal)))
+	defer timer.Stop()
+	failures := 0
+	for {
+		select {
+		case <-timer.C:
+		case <-ctx.Done():
+			return
+		}
+		asked := time.Now()
+		err := p.renewOnce(ctx, d, ends)
+		switch {
+		case err == nil:
+			failures, ends = 0, asked.Add(p.LockDuration)
+			timer.Reset(time.Until(asked.Add(p.LockRenewal)))
+			continue
+		case ctx.Err() != nil:
+			return
+		case busy(err):
+			p.slots.throttle()
+		}
+		failures++
+		wait := min(backoff(failures), p.LockRenewal)
+		if errors.Is(err, errLockLost) || !time.Now().Add(wait).Before(ends) {
+			p.Client.counters.locksLost.Add(ctx, 1, entityAttribute(p.entity))
+			d.log(p.Log).LogAttrs(ctx, slog.LevelWarn, "lock lost, the handler goes on", slog.Any("err", err))
+			return
+		}
+		d.log(p.Log).LogAttrs(ctx, slog.LevelWarn, "lock not renewed yet", slog.Int("failures", failures), slog.Any("err", err))
+		timer.Reset(wait)
+	}
+}
+
+func (p *pump) renewOnce(ctx context.Context, d *delivery, ends time.Time) error {
+	ctx, cancel := context.WithDeadline(ctx, ends)
+	defer cancel()
+	return translate("renew lock", d.link.sdk.RenewMessageLock(ctx, d.sdk, nil))
+}

@@ -1,0 +1,83 @@
+package servicebus
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/Azure/azure-sdk-for-go/sdk/messaging/azservicebus"
+
+	"oneeffect/internal/message"
+)
+
+// Sender sends to one queue or topic. It may be used by many goroutines.
+type Sender struct {
+	client *Client
+	entity string
+	sdk    *azservicebus.Sender
+}
+
+// Send sends a message and returns when the broker has it. It tries until the
+// context ends, for SendTimeout at most; the error is one of message.Err…
+// After ErrUnknown the message may have arrived, even more than once: every
+// attempt carries the same MessageID, and no receiver counts on that.
+func (s *Sender) Send(ctx context.Context, m message.Message) error {
+	return s.send(ctx, m, time.Time{})
+}
+
+// SendLater is Send of a message that becomes visible at a time of the broker's
+// clock.
+func (s *Sender) SendLater(ctx context.Context, m message.Message, at time.Time) error {
+	return s.send(ctx, m, at)
+}
+
+func (s *Sender) send(ctx context.Context, m message.Message, at time.Time) error {
+	ctx, span := s.client.startSend(ctx, s.entity, m)
+	defer span.End()
+	out := &azservicebus.Message{
+		MessageID:             &m.ID,
+		CorrelationID:         optional(m.CorrelationID),
+		Subject:               optional(m.Subject),
+		ContentType:           optional(message.ContentType),
+		Body:                  m.Body,
+		ApplicationProperties: s.client.inject(ctx),
+	}
+	if !at.IsZero() {
+		out.ScheduledEnqueueTime = &at
+	}
+	err := s.transmit(ctx, out)
+	fail(span, err)
+	return err
+}
+
+// transmit sends until it is sent, refused, or out of time.
+func (s *Sender) transmit(ctx context.Context, m *azservicebus.Message) error {
+	ctx, cancel := context.WithTimeout(ctx, s.client.sendTimeout)
+	defer cancel()
+	unanswered := false // an earlier attempt may have arrived
+	for attempt := 1; ; attempt++ {
+		err := translate("send to "+s.entity, s.sdk.SendMessage(ctx, m, nil))
+		if err == nil {
+			return nil
+		}
+		final := errors.Is(err, message.ErrRefused) || errors.Is(err, message.ErrNotFound)
+		switch {
+		case errors.Is(err, message.ErrUnknown):
+			unanswered = true
+		case unanswered: // what is known of this attempt says nothing about the earlier one
+			err = fmt.Errorf("%w: an attempt had no answer, then: %v", message.ErrUnknown, err)
+		}
+		if final || pause(ctx, backoff(attempt)) != nil {
+			return err
+		}
+	}
+}
+
+// optional is nil for what is not there, as the SDK wants it.
+func optional(s string) *string {
+	if s == "" {
+		return nil
+	}
+	return &s
+}

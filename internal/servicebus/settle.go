@@ -1,0 +1,166 @@
+package servicebus
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"maps"
+	"strings"
+	"time"
+
+	"github.com/Azure/azure-sdk-for-go/sdk/messaging/azservicebus"
+
+	"oneeffect/internal/message"
+)
+
+// errUndecided: the handler returned no settlement. The message stays locked
+// until its lock ends by itself.
+var errUndecided = errors.New("the handler did not decide: the message is left to its lock")
+
+// settle does what the handler decided and says what was done in the end. The
+// lock is renewed until the broker is told, and not a moment longer: a renewal
+// that overtakes a settlement would find the lock lost and say so.
+func (p *pump) settle(ctx context.Context, stopping <-chan struct{}, d *delivery, s message.Settlement, release func()) (message.Action, error) {
+	action := s.Action
+	switch s.Action {
+	case message.Complete, message.Abandon, message.DeadLetter:
+	case message.Leave:
+		release()
+		return message.Leave, nil
+	case message.CopyLater:
+		if p.Queue == "" {
+			// A copy sent to the topic would reach every subscription, so the message itself waits.
+			p.hold(stopping, s.Delay)
+			action = message.Abandon
+			break
+		}
+		if err := p.copyLater(ctx, d, s.Delay); err != nil {
+			release()
+			return message.Leave, err
+		}
+		action = message.Complete
+	default:
+		release()
+		return message.Leave, errUndecided
+	}
+	release()
+	err := p.tell(ctx, d, action, s)
+	if busy(err) {
+		p.slots.throttle()
+	}
+	if s.Action == message.CopyLater && action == message.Complete {
+		action = message.CopyLater
+	}
+	return action, err
+}
+
+// hold keeps the message and its slot for the delay, but not past two locks and
+// not past the end of receiving.
+func (p *pump) hold(stopping <-chan struct{}, delay time.Duration) {
+	timer := time.NewTimer(min(delay, 2*p.LockDuration))
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+	case <-stopping:
+	}
+}
+
+// copyLater puts a copy into the queue, visible after the delay by the broker's
+// clock. It is the same message in everything but its id: a second one of that
+// would be dropped as a duplicate. While it is sent the original is still ours.
+func (p *pump) copyLater(ctx context.Context, d *delivery, delay time.Duration) error {
+	sender, err := p.Client.Sender(p.Queue)
+	if err != nil {
+		return err
+	}
+	execution := d.CorrelationID
+	if message.CheckExecutionID(execution) != nil {
+		execution = "" // not one of ours; "/copy/…" collides with nothing either
+	}
+	id := message.CopyMessageID(execution, rand.Text())
+	at := d.BrokerNow().Add(delay)
+	err = sender.transmit(context.WithoutCancel(ctx), &azservicebus.Message{
+		MessageID:             &id,
+		CorrelationID:         d.sdk.CorrelationID,
+		Subject:               d.sdk.Subject,
+		ContentType:           d.sdk.ContentType,
+		Body:                  d.sdk.Body,
+		ApplicationProperties: maps.Clone(d.sdk.ApplicationProperties),
+		ScheduledEnqueueTime:  &at,
+	})
+	if err != nil {
+		return fmt.Errorf("copy for later, the original is left to its lock: %w", err)
+	}
+	return nil
+}
+
+// longestFirst is less than the SDK waits before it tries to settle again.
+const longestFirst = 2500 * time.Millisecond
+
+// tell settles the message, on a context that outlives the work and has a bound.
+//
+// A message can be settled on the link that brought it, or by its lock token
+// through the management link. The SDK takes the first way and goes over to the
+// second when the link was detached, but not when the connection was lost: then
+// it takes the old link's error for a fault of the connection it has now, cuts
+// that, and so three times over. So we leave the first way as soon as the link
+// is known to have died, or before the SDK's second attempt, and take the other.
+func (p *pump) tell(ctx context.Context, d *delivery, action message.Action, s message.Settlement) error {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), p.SettleTimeout)
+	defer cancel()
+	ctx, span := p.Client.startSettle(ctx, p.entity, action)
+	defer span.End()
+
+	var first error
+	if d.link.deaths.Load() == d.deaths {
+		first = p.tellWithin(ctx, min(longestFirst, p.SettleTimeout/2), d.link, d.sdk, action, s)
+		if !errors.Is(first, message.ErrUnknown) {
+			fail(span, first)
+			return first
+		}
+	}
+	err := p.tellByToken(ctx, d, action, s)
+	if err != nil && first != nil {
+		err = fmt.Errorf("%w; before that: %v", err, first)
+	}
+	fail(span, err)
+	return err
+}
+
+// tellByToken settles by the lock token alone. Renewing the lock first makes the
+// SDK repair a dead link at once, which settling would do only after seconds.
+func (p *pump) tellByToken(ctx context.Context, d *delivery, action message.Action, s message.Settlement) error {
+	token := &azservicebus.ReceivedMessage{LockToken: d.sdk.LockToken}
+	if err := d.link.sdk.RenewMessageLock(ctx, token, nil); err != nil {
+		return translate("renew lock before "+action.String(), err)
+	}
+	return p.tellWithin(ctx, p.SettleTimeout, d.link, token, action, s)
+}
+
+func (p *pump) tellWithin(ctx context.Context, bound time.Duration, l *link, m *azservicebus.ReceivedMessage, action message.Action, s message.Settlement) error {
+	ctx, cancel := context.WithTimeout(ctx, bound)
+	defer cancel()
+	var err error
+	switch action {
+	case message.Complete:
+		err = l.sdk.CompleteMessage(ctx, m, nil)
+	case message.Abandon:
+		err = l.sdk.AbandonMessage(ctx, m, nil)
+	case message.DeadLetter:
+		reason, description := cut(s.Reason), cut(s.Description)
+		err = l.sdk.DeadLetterMessage(ctx, m, &azservicebus.DeadLetterOptions{Reason: &reason, ErrorDescription: &description})
+	}
+	return translate(action.String(), err)
+}
+
+// maxReason is what the service keeps of a dead-letter reason or description.
+const maxReason = 4096
+
+// cut shortens a text to what the service keeps, at a character's border.
+func cut(s string) string {
+	if len(s) <= maxReason {
+		return s
+	}
+	return strings.ToValidUTF8(s[:maxReason], "")
+}
