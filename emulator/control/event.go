@@ -120,12 +120,12 @@ func (l *eventLog) page(after uint64, limit int) []Event {
 	return events
 }
 
-// next returns events after a number or, if there are none, a channel that is
-// closed when there are.
-func (l *eventLog) next(after uint64) (events []Event, grown <-chan struct{}) {
+// next returns at most limit events after a number or, if there are none, a
+// channel that is closed when there are.
+func (l *eventLog) next(after uint64, limit int) (events []Event, grown <-chan struct{}) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if events = l.page(after, chunkSize); len(events) > 0 {
+	if events = l.page(after, limit); len(events) > 0 {
 		return events, nil
 	}
 	l.waited = true
@@ -139,8 +139,10 @@ var ErrForgotten = errors.New("events have been forgotten")
 // WaitEvent returns the first event after a number that matches, and waits for
 // it if need be. A nil match takes any.
 func (h *Hub) WaitEvent(ctx context.Context, after uint64, match func(Event) bool) (Event, error) {
-	for {
-		events, grown := h.log.next(after)
+	// Small pages at first, since the match is mostly near; larger ones for a reader
+	// that has fallen behind.
+	for limit := 8; ; limit = min(2*limit, chunkSize) {
+		events, grown := h.log.next(after, limit)
 		for _, e := range events {
 			if e.Seq != after+1 {
 				return Event{}, fmt.Errorf("wait for an event: %d to %d: %w", after+1, e.Seq-1, ErrForgotten)

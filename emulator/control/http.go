@@ -132,7 +132,7 @@ func (f face) rule(w http.ResponseWriter, r *http.Request) {
 	case err == nil:
 		write(w, http.StatusOK, viewOf(name, firing))
 	case r.Context().Err() != nil: // nobody is there to read an answer
-	case ctx.Err() != nil:
+	case errors.Is(err, context.DeadlineExceeded):
 		problem(w, http.StatusRequestTimeout, fmt.Errorf("rule %q: did not happen within %v; ask again, or for longer", name, wait))
 	default:
 		problem(w, statusOf(err), fmt.Errorf("rule %q: %w", name, err))
@@ -177,7 +177,7 @@ func (f face) events(w http.ResponseWriter, r *http.Request) {
 		problem(w, http.StatusBadRequest, err)
 		return
 	}
-	events, grown := f.hub.log.next(after)
+	events, grown := f.hub.log.next(after, chunkSize)
 	if grown != nil && wait > 0 {
 		timer := time.NewTimer(wait)
 		defer timer.Stop()
@@ -188,7 +188,7 @@ func (f face) events(w http.ResponseWriter, r *http.Request) {
 		case <-r.Context().Done():
 			return
 		}
-		events, _ = f.hub.log.next(after)
+		events, _ = f.hub.log.next(after, chunkSize)
 	}
 	w.Header().Set("Content-Type", "application/x-ndjson")
 	w.Header().Set("Cache-Control", "no-store")
@@ -201,7 +201,7 @@ func (f face) events(w http.ResponseWriter, r *http.Request) {
 			}
 			after = e.Seq
 		}
-		events, _ = f.hub.log.next(after)
+		events, _ = f.hub.log.next(after, chunkSize)
 	}
 }
 
