@@ -1,0 +1,66 @@
+# Everything that this repository can do. `make` alone prints the list.
+# Needed: Go and make; for `make test` a C compiler too (the race detector's).
+
+FUZZTIME ?= 30s
+export FUZZTIME
+ifdef KEEP
+export KEEP
+endif
+
+GOLANGCI_LINT_VERSION := v2.15.0
+
+.DEFAULT_GOAL := help
+.DELETE_ON_ERROR:
+
+# Commands whose time has not come. They fail, so that nobody mistakes their silence for success.
+NOT_BUILT := conformance crash sim evidence bench soak otel-check drill k8s-dryrun infra-check
+
+run: ## the whole system on this machine's loopback, until Ctrl-C
+	@go run ./cmd/local up
+
+demo: ## the fourteen arrows with real processes and a real kill, each printed as it is observed (KEEP=1: leave everything up)
+	@go run ./cmd/local demo
+
+test: ## every test, under the race detector
+	@command -v $(firstword $(shell go env CC)) >/dev/null || { \
+		echo "make test: the race detector needs a C compiler and '$(firstword $(shell go env CC))' is not installed (Debian: apt-get install gcc libc6-dev)" >&2; exit 1; }
+	CGO_ENABLED=1 go test -race -timeout=5m ./...
+
+check: ## all that CI runs: format, vet, lint, tidy, test, demo, and the tree left clean
+	@.ci/check
+
+conformance: ## the SDKs' own test suites, unmodified, against the emulators
+crash: ## the crash matrix: real processes killed at every arrow, effects counted downstream
+sim: ## random histories of the whole story in virtual time (SEEDS=1000)
+evidence: ## the receipt probes and the webhook transfer, as evidence records
+bench: ## side-by-side benchmarks, as a table of ratios
+soak: ## load with kills and dropped links (MINUTES=n)
+
+fuzz: ## every fuzz target, one after the other (FUZZTIME=30s)
+	@.ci/fuzz
+
+otel-check: ## a real collector with the Azure Monitor exporter against a fake ingestion endpoint
+drill: ## scale out and in under load, with and without SIGTERM
+k8s-dryrun: ## the manifests against a real Kubernetes API server
+infra-check: ## Bicep, manifests, compose and workflow files
+
+fmt: ## format every Go file
+	gofmt -w $$(go list -f '{{.Dir}}' ./...)
+
+lint: bin/golangci-lint-$(GOLANGCI_LINT_VERSION) ## golangci-lint, at the pinned version
+	bin/golangci-lint-$(GOLANGCI_LINT_VERSION) run ./...
+
+# The version is in the name: another version is another file, and the one that
+# is there already is not fetched again.
+bin/golangci-lint-$(GOLANGCI_LINT_VERSION):
+	CGO_ENABLED=0 GOBIN=$(CURDIR)/bin go install github.com/golangci/golangci-lint/v2/cmd/golangci-lint@$(GOLANGCI_LINT_VERSION)
+	@mv bin/golangci-lint $@
+
+$(NOT_BUILT):
+	@echo "$@: not built yet" >&2; exit 1
+
+help:
+	@awk -F ':.*## ' -v late=" $(NOT_BUILT) " '/^[a-z0-9-]+:.*## / { \
+		printf "make %-12s %s%s\n", $$1, $$2, index(late, " " $$1 " ") ? " (not built yet)" : "" }' $(firstword $(MAKEFILE_LIST))
+
+.PHONY: run demo test check fuzz fmt lint help $(NOT_BUILT)
