@@ -2,6 +2,12 @@ package amqp
 
 import (
 	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"sync"
+	"time"
 )
 
 // Conn is one connection, as the handler sees it.
@@ -10,14 +16,145 @@ type Conn struct {
 	Peer Open
 	// Data is the handler's own, to be set in Handler.Open.
 	Data any
+
+	ctx    context.Context
+	cancel context.CancelCauseFunc
+	nc     net.Conn
+	h      Handler
+	o      Options
+	log    *slog.Logger
+	wake   chan struct{} // the writer has something to do; holds one
+	space  chan struct{} // the writer has written something; holds one
+	opened time.Time     // when Serve began
+
+	// mu guards what follows and the state of every session, link and delivery
+	// of the connection. It is held for moments only, never over I/O or a handler call.
+	mu        sync.Mutex
+	phase     phase
+	cause     error               // why the connection is over, set with the first reason; nil is a clean close
+	closeBy   time.Time           // in closing: how long to wait for the peer
+	out       []byte              // frames that wait for the writer
+	writing   int                 // bytes the writer is writing
+	maxFrame  int                 // largest frame we may send
+	heartbeat time.Duration       // longest silence we may keep; 0: any
+	sessions  map[uint16]*session // by channel, which is the same number in both directions
+	names     map[linkName]*Link  // links that are not ended
+	waiting   []*session          // sessions with deliveries that wait for a window or for room
+	starved   []*Link             // links to be told Credit once there is room
+	flow      Flow                // scratch of queue, saves an allocation per frame
+	settled   Disposition         // the same
+}
+
+type phase int
+
+const (
+	handshaking phase = iota // until our open is queued
+	running                  // until one side's close
+	closing                  // our close is queued; everything but the peer's close is ignored
+	finishing                // the reader has ended; the writer writes what is left and ends
+)
+
+type linkName struct {
+	name string
+	role Role
 }
 
 // Context ends when the connection does; its cause says why.
-func (c *Conn) Context() context.Context { panic("todo") }
+func (c *Conn) Context() context.Context { return c.ctx }
 
 // Close tells the peer that the connection is over, with an error or nil, and
 // ends it once the peer has answered or CloseTimeout has passed. What was sent before is still written.
-func (c *Conn) Close(e *Error) { panic("todo") }
+func (c *Conn) Close(e *Error) {
+	if e == nil {
+		c.shut(nil, nil)
+		return
+	}
+	c.shut(e, e)
+}
 
 // Cut ends the connection at once, without a word, as a broken network does. What waits to be written is lost.
-func (c *Conn) Cut() { panic("todo") }
+func (c *Conn) Cut() { c.fail(errCut) }
+
+var errCut = errors.New("the connection was cut")
+
+// shut queues a close, if the connection is open, and cuts it otherwise.
+func (c *Conn) shut(e *Error, cause error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	switch c.phase {
+	case handshaking:
+		c.endLocked(cause)
+		_ = c.nc.Close() // the reader ends with it
+	case running:
+		if err := c.queue(0, &Close{Error: e}); err != nil {
+			// An error with information that does not encode: its condition and words do.
+			_ = c.queue(0, &Close{Error: Errorf(e.Condition, "%s", e.Description)})
+		}
+		c.phase = closing
+		c.endLocked(cause)
+		c.closeBy = time.Now().Add(c.o.CloseTimeout)
+		_ = c.nc.SetReadDeadline(c.closeBy) // an error means that it is closed already
+	}
+}
+
+// fail ends the connection without a word.
+func (c *Conn) fail(cause error) {
+	c.mu.Lock()
+	c.endLocked(cause)
+	c.mu.Unlock()
+	_ = c.nc.Close() // what matters is that reads and writes end
+}
+
+// endLocked records why the connection is over and ends everything on it. The first reason counts.
+func (c *Conn) endLocked(cause error) {
+	if c.ctx.Err() != nil {
+		return
+	}
+	c.cause = cause
+	if cause == nil {
+		cause = ErrGone
+	}
+	c.cancel(cause)
+	for _, s := range c.sessions {
+		s.finish()
+	}
+	c.waiting, c.starved = nil, nil
+}
+
+// reason is what Serve returns.
+func (c *Conn) reason() error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.cause
+}
+
+// alive reports whether frames can still be sent.
+func (c *Conn) alive() bool { return c.phase == running && c.ctx.Err() == nil }
+
+// queue appends a frame for the writer, unless a close is queued already. The caller holds mu.
+func (c *Conn) queue(channel uint16, p Performative) error {
+	if c.phase > running {
+		return ErrGone
+	}
+	out, mark := beginFrame(c.out, frameAMQP, channel)
+	out, err := p.appendTo(out)
+	if err != nil {
+		return fmt.Errorf("encode %T: %w", p, err)
+	}
+	if n := len(out) - mark; n > c.maxFrame {
+		return fmt.Errorf("encode %T: %d bytes are more than the peer's max-frame-size of %d", p, n, c.maxFrame)
+	}
+	c.out = endFrame(out, mark)
+	c.signal()
+	return nil
+}
+
+func (c *Conn) signal() {
+	select {
+	case c.wake <- struct{}{}:
+	default:
+	}
+}
+
+// full reports whether the peer is too far behind in reading for another message.
+func (c *Conn) full() bool { return len(c.out)+c.writing >= c.o.MaxQueued }

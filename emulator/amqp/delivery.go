@@ -1,15 +1,184 @@
 package amqp
 
+import (
+	"bytes"
+	"fmt"
+	"slices"
+)
+
 // Delivery is one message on its way over a link, in either direction.
 type Delivery struct {
 	Link    *Link
-	ID      uint32 // delivery-id, unique among the unsettled ones of its session and direction
 	Tag     []byte
 	Format  uint32
 	Settled bool   // was sent settled
 	Message []byte // of an incoming delivery: the encoded message; the handler's from now on
 	Data    any    // the handler's own: set it in Outgoing, or in Handler.Transfer
+
+	id uint32 // delivery-id; of an outgoing delivery from its first frame on
 }
 
-// Settle tells the peer the outcome and forgets the delivery. It answers ErrGone if that was done before or the link has ended.
-func (d *Delivery) Settle(state State) error { panic("todo") }
+// onTransfer takes a frame of an incoming delivery (2.6.12, 2.7.5).
+func (s *session) onTransfer(p *Transfer, payload []byte) *Error {
+	c := s.c
+	c.mu.Lock()
+	if s.incomingWindow == 0 {
+		c.mu.Unlock()
+		return Errorf(ErrCondWindowViolation, "a transfer outside of the incoming window")
+	}
+	s.nextIncomingID++
+	s.incomingWindow--
+	if s.incomingWindow <= c.o.IncomingWindow/2 && c.alive() {
+		s.incomingWindow = c.o.IncomingWindow
+		s.queueFlow(nil, false)
+	}
+	l := s.links[p.Handle]
+	if l == nil {
+		c.mu.Unlock()
+		return Errorf(ErrCondUnattachedHandle, "transfer on handle %d", p.Handle)
+	}
+	if l.phase == detaching || l.phase == detached {
+		c.mu.Unlock()
+		return nil
+	}
+	d, e := l.receive(p, payload)
+	if e != nil {
+		_ = l.end(e) // the errors of this package encode
+	}
+	c.mu.Unlock()
+	if e != nil {
+		c.log.Info("detach a link for a protocol error", "container", c.Peer.ContainerID, "link", l.Peer.Name, "error", e)
+	}
+	if d != nil {
+		c.h.Transfer(d)
+	}
+	return nil
+}
+
+// receive adds a frame to the delivery it belongs to, and returns the delivery if it is whole.
+func (l *Link) receive(p *Transfer, payload []byte) (*Delivery, *Error) {
+	if l.Outgoing() {
+		return nil, Errorf(ErrCondNotAllowed, "a transfer to the sender of the link")
+	}
+	d := l.partial
+	if d == nil {
+		switch {
+		case l.granted() == 0:
+			return nil, Errorf(ErrCondTransferLimitExceeded, "a transfer without credit")
+		case !p.DeliveryID.Set:
+			return nil, Errorf(ErrCondNotAllowed, "a delivery without delivery-id")
+		case len(p.DeliveryTag) > 32:
+			return nil, Errorf(ErrCondInvalidField, "a delivery-tag of %d bytes", len(p.DeliveryTag))
+		case l.s.incoming[p.DeliveryID.Value] != nil:
+			return nil, Errorf(ErrCondNotAllowed, "delivery-id %d is in use", p.DeliveryID.Value)
+		}
+		l.count++
+		d = &Delivery{Link: l, Tag: p.DeliveryTag, Format: p.MessageFormat.Value, id: p.DeliveryID.Value}
+	} else if p.DeliveryID.Set && p.DeliveryID.Value != d.id {
+		return nil, Errorf(ErrCondNotAllowed, "delivery %d begins within delivery %d", p.DeliveryID.Value, d.id)
+	}
+	l.partial = nil
+	d.Settled = d.Settled || p.Settled.Value
+	if p.Aborted {
+		l.renew()
+		return nil, nil
+	}
+	if size := uint64(len(d.Message) + len(payload)); size > l.maxSize {
+		return nil, Errorf(ErrCondMessageSizeExceeded, "the message (%d bytes so far) exceeds the limit of %d bytes of the link", size, l.maxSize)
+	}
+	if d.Message == nil && !p.More {
+		d.Message = bytes.Clone(payload) // the frame is a view of the read buffer
+	} else {
+		d.Message = append(d.Message, payload...)
+	}
+	if p.More {
+		l.partial = d
+		return nil, nil
+	}
+	if !d.Settled {
+		l.unsettled++
+		l.s.incoming[d.id] = d
+	}
+	l.renew()
+	return d, nil
+}
+
+// Settle tells the peer the outcome and forgets the delivery. It answers ErrGone, and sends nothing, if the
+// delivery was settled before (also by the peer), was sent settled, or its link has ended.
+func (d *Delivery) Settle(state State) error {
+	l := d.Link
+	s, c := l.s, l.s.c
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	unsettled, role := s.incoming, RoleReceiver
+	if l.Outgoing() {
+		unsettled, role = s.outgoing, RoleSender
+	}
+	if l.phase != attached || unsettled[d.id] != d {
+		return ErrGone
+	}
+	c.settled = Disposition{Role: role, First: d.id, Settled: true, State: state}
+	if err := c.queue(s.channel, &c.settled); err != nil {
+		return fmt.Errorf("settle a delivery: %w", err)
+	}
+	delete(unsettled, d.id)
+	if !l.Outgoing() {
+		l.unsettled--
+		l.renew()
+	}
+	return nil
+}
+
+// onDisposition takes the peer's view of a range of deliveries.
+func (s *session) onDisposition(p *Disposition) *Error {
+	last := p.Last.Or(p.First)
+	if int32(last-p.First) < 0 {
+		return Errorf(ErrCondInvalidField, "a disposition from delivery %d back to %d", p.First, last)
+	}
+	c := s.c
+	c.mu.Lock()
+	if p.Role == RoleSender {
+		// The peer settles what it has sent itself: an answer that is still to come has nobody to go to.
+		for _, d := range within(s.incoming, p.First, last) {
+			if p.Settled {
+				delete(s.incoming, d.id)
+				d.Link.unsettled--
+				d.Link.renew()
+			}
+		}
+		c.mu.Unlock()
+		return nil
+	}
+	told := within(s.outgoing, p.First, last)
+	if p.Settled {
+		for _, d := range told {
+			delete(s.outgoing, d.id)
+		}
+	}
+	c.mu.Unlock()
+	state, settled := p.State, p.Settled // p is reused by the next frame, and State is told to several
+	for _, d := range told {
+		c.h.Disposition(d, state, settled)
+	}
+	return nil
+}
+
+// within returns the deliveries of a range of ids, in order. A range may be much larger than what there is.
+func within(deliveries map[uint32]*Delivery, first, last uint32) []*Delivery {
+	var out []*Delivery
+	if span := last - first; int64(span) < int64(len(deliveries)) {
+		for i := range span + 1 {
+			if d := deliveries[first+i]; d != nil {
+				out = append(out, d)
+			}
+		}
+		return out
+	}
+	for id, d := range deliveries {
+		if id-first <= last-first {
+			out = append(out, d)
+		}
+	}
+	slices.SortFunc(out, func(a, b *Delivery) int { return int(int32(a.id - b.id)) })
+	return out
+}

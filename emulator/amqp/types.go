@@ -142,11 +142,12 @@ type Array struct {
 	Items      []any
 }
 
-// ArrayOf makes an array of a scalar type, with the widest constructor of that type.
+// ArrayOf makes an array of a scalar type, with a constructor that fits every item.
 func ArrayOf[T Scalar](items ...T) Array {
 	var zero T
 	a := Array{Of: widest(zero), Items: make([]any, len(items))}
 	for i, v := range items {
+		a.Of = max(a.Of, widest(v)) // the wider form has the higher code
 		a.Items[i] = v
 	}
 	return a
