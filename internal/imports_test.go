@@ -1,0 +1,168 @@
+// Package internal_test holds the architecture: which package may import which,
+// as data, and a test that reads the tree and says where it differs.
+//
+//	cmd ──▶ story ──▶ guards ──▶ message
+//	 │                  ▲           ▲
+//	 └────▶ adapters ───┴───────────┘         emulator: knows none of them
+//
+// Test files may go further, since a test of the story wires real adapters to
+// real emulators; the witness, emulator/, stays blind to internal/ even there.
+package internal_test
+
+import (
+	"os"
+	"testing"
+)
+
+// A ring is what packages at one depth of the architecture have in common.
+type ring struct {
+	may  []string // rings and packages of this module that it may import
+	not  []string // packages of the standard library that do not belong in it
+	rule string   // the sentence that a failure ends with
+}
+
+var rings = map[string]ring{
+	"leaf": {
+		not:  impure,
+		rule: "message is the leaf: it says what travels, knows nobody and does nothing",
+	},
+	"guard": {
+		may: []string{"leaf"}, not: impure,
+		rule: "a guard decides purely: it knows messages only, and does no I/O and no logging",
+	},
+	"story": {
+		may: []string{"guard", "leaf"}, not: []string{"flag", "net", "os", "os/signal"},
+		rule: "the story knows guards and messages only",
+	},
+	"adapter": {
+		may: []string{"guard", "leaf"}, not: onlyCommands,
+		rule: "an adapter knows guards, messages and its SDK, never the story and never another adapter",
+	},
+	"support": {
+		not:  onlyCommands,
+		rule: "telemetry and horizon stand alone: commands pass on what they make",
+	},
+	"evidence": {
+		may: []string{"story", "adapter", "guard", "leaf"}, not: onlyCommands,
+		rule: "evidence probes the story, its guards and its adapters",
+	},
+	"sim": {
+		may:  []string{"story", "adapter", "guard", "leaf", "support", "evidence", "emulator", "emulator layer"},
+		rule: "the simulator wires everything except commands",
+	},
+	"process": {
+		may:  []string{"adapter", "support"},
+		rule: "what all processes do alike is to read settings and to connect: it knows adapters and support, never the story",
+	},
+	"command": {
+		may:  []string{"process", "story", "adapter", "guard", "leaf", "support", "evidence"},
+		rule: "a command wires what stands in internal/ and never the emulator, which it starts as a process or reaches over the wire",
+	},
+	"emulator layer": {
+		not:  onlyCommands,
+		rule: "this layer of the emulator stands alone: nothing of Service Bus, Cosmos DB or this product is in it",
+	},
+	"emulator": {
+		may:  []string{"emulator", "emulator layer"},
+		rule: "the emulator is an independent witness: the standard library, its own packages and the libraries named for it",
+	},
+	"tests": {
+		rule: "this package has only tests",
+	},
+}
+
+var (
+	onlyCommands = []string{"flag", "os/signal"} // flags and signals are read in cmd alone
+	impure       = []string{"flag", "log", "log/slog", "net", "net/http", "os", "os/exec", "os/signal"}
+)
+
+type row struct {
+	pkg, ring string
+	toCome    bool
+}
+
+// architecture has one row for each package of the tree. A package without a
+// row fails; a row without a package fails too, unless its package is to come.
+var architecture = []row{
+	{pkg: "internal", ring: "tests"},
+	{pkg: "internal/message", ring: "leaf"},
+
+	{pkg: "internal/claim", ring: "guard"},
+	{pkg: "internal/execution", ring: "guard"},
+	{pkg: "internal/receipt", ring: "guard", toCome: true},
+
+	{pkg: "internal/worker", ring: "story"},
+	{pkg: "internal/orchestrator", ring: "story"},
+	{pkg: "internal/projector", ring: "story", toCome: true},
+
+	{pkg: "internal/servicebus", ring: "adapter"},
+	{pkg: "internal/cosmos", ring: "adapter"},
+	{pkg: "internal/downstream", ring: "adapter"},
+
+	{pkg: "internal/telemetry", ring: "support"},
+	{pkg: "internal/horizon", ring: "support", toCome: true},
+	{pkg: "internal/evidence", ring: "evidence", toCome: true},
+	{pkg: "internal/sim", ring: "sim", toCome: true},
+
+	{pkg: "cmd/internal/process", ring: "process"},
+	{pkg: "cmd/worker", ring: "command"},
+	{pkg: "cmd/orchestrator", ring: "command"},
+	{pkg: "cmd/projector", ring: "command", toCome: true},
+	{pkg: "cmd/taskctl", ring: "command", toCome: true},
+	{pkg: "cmd/local", ring: "command"},
+
+	{pkg: "emulator", ring: "emulator"},
+	{pkg: "emulator/amqp", ring: "emulator layer"},
+	{pkg: "emulator/control", ring: "emulator layer"},
+	{pkg: "emulator/inprocess", ring: "emulator layer"},
+	{pkg: "emulator/servicebus", ring: "emulator"},
+	{pkg: "emulator/servicebus/broker", ring: "emulator"},
+	{pkg: "emulator/cosmos", ring: "emulator"},
+	{pkg: "emulator/downstream", ring: "emulator"},
+}
+
+const azure = "github.com/Azure/azure-sdk-for-go/sdk/"
+
+// libraries names every module that is imported, and who may: rings and
+// packages. The longest path that fits decides. Test files may import all of
+// them. docs/adr/0004-dependencies.md says why each is worth having.
+var libraries = []struct {
+	path string
+	by   []string
+	rule string
+}{
+	{azure + "messaging/azservicebus", []string{"internal/servicebus"}, "internal/servicebus alone speaks to the broker"},
+	{"github.com/Azure/go-amqp", []string{"internal/servicebus"}, "internal/servicebus alone sees the broker's errors, and the emulator has a codec of its own"},
+	{azure + "data/azcosmos", []string{"internal/cosmos"}, "internal/cosmos alone speaks to the store"},
+	{azure + "azidentity", []string{"command", "process", "adapter"}, "credentials are made in commands and adapters"},
+	{azure + "azcore", []string{"command", "process", "adapter"}, "SDK types end in commands and adapters"},
+	{azure + "azcore/tracing", []string{"command", "process", "adapter", "internal/telemetry"}, "the tracing bridge is telemetry's"},
+
+	{"go.opentelemetry.io/otel", []string{"command", "process", "story", "adapter", "internal/telemetry"}, "guards and messages are not traced, those who use them are"},
+	{"go.opentelemetry.io/otel/sdk", []string{"internal/telemetry"}, "internal/telemetry alone sets telemetry up"},
+	{"go.opentelemetry.io/contrib/exporters/autoexport", []string{"internal/telemetry"}, "internal/telemetry alone sets telemetry up"},
+	{"go.opentelemetry.io/contrib/instrumentation/net/http/otelhttp", []string{"command", "story", "internal/downstream"}, "HTTP is spoken by commands, the story and internal/downstream"},
+	{"go.opentelemetry.io/proto/otlp", nil, "only tests read what was exported"},
+	{"google.golang.org/grpc", nil, "only tests receive what was exported"},
+	{"google.golang.org/protobuf", nil, "only tests read what was exported"},
+
+	{"github.com/go-json-experiment/json", []string{"leaf", "guard", "story", "adapter", "evidence", "command", "emulator", "emulator/control"}, "JSON is no business of this package"},
+	{"go.yaml.in/yaml/v4", []string{"command", "internal/downstream"}, "handlers are declared in YAML and nothing else is"},
+	{"golang.org/x/sync/errgroup", []string{"command"}, "commands run several things side by side until the first ends"},
+	{"github.com/coder/websocket", []string{"emulator"}, "WebSocket is a door of the emulator"},
+	{"github.com/tidwall/jsonc", []string{"emulator"}, "comments in JSON stand only in the emulator's configuration"},
+	{"github.com/sosodev/duration", []string{"emulator"}, "ISO 8601 durations stand only in the emulator's configuration"},
+}
+
+func TestEveryPackageImportsOnlyWhatItsRingMay(t *testing.T) {
+	files, err := scan(os.DirFS(".."))
+	if err != nil {
+		t.Fatalf("read the tree: %v", err)
+	}
+	for _, violation := range check(files) {
+		t.Error(violation)
+	}
+	for _, violation := range checkRows(files, architecture) {
+		t.Error(violation)
+	}
+}
