@@ -23,9 +23,12 @@
 package cosmos
 
 import (
+	"io"
 	"net/http"
+	"strings"
 
 	"oneeffect/emulator/control"
+	"oneeffect/emulator/inprocess"
 )
 
 // EmulatorKey is the key that every Cosmos DB emulator is known by.
@@ -44,10 +47,13 @@ type Options struct {
 	ComputeGateway bool
 }
 
-// Server is one account. It is an http.Handler and needs no listener.
+// Server is one account. It is an http.Handler and needs no listener; of its own
+// it starts no goroutine.
 type Server struct {
-	hub     *control.Hub
-	options Options
+	hub       *control.Hub
+	options   Options
+	store     *store
+	transport *inprocess.RoundTripper
 }
 
 // New makes an empty account whose clock, rules, switches and event log are the hub's.
@@ -58,10 +64,196 @@ func New(h *control.Hub, o Options) *Server {
 	if o.Consistency == "" {
 		o.Consistency = "Session"
 	}
-	return &Server{hub: h, options: o}
+	s := &Server{hub: h, options: o, store: newStore()}
+	s.transport = inprocess.Transport(s)
+	return s
 }
 
+// Transport calls the server without a network; it is what azcosmos takes as
+// ClientOptions.Transport.
+func (s *Server) Transport() *inprocess.RoundTripper { return s.transport }
+
+// Close ends the calls that came through Transport and waits for them. Calls
+// held by a late rule end when the hub is closed.
+func (s *Server) Close() error {
+	s.transport.Close()
+	return nil
+}
+
+// call is one request on its way through the server.
+type call struct {
+	request *http.Request
+	target  target
+	body    []byte
+	op      control.Op
+}
+
+func (c *call) header(name string) string { return c.request.Header.Get(name) }
+
+// minimal reports whether the client does not want to be sent what it wrote.
+func (c *call) minimal() bool { return strings.EqualFold(c.header("Prefer"), "return=minimal") }
+
 // ServeHTTP answers one request of the REST API.
+//
+// A client's isolation is looked at when its request arrives, again before it is
+// applied, and again before it is answered: a hold may have come between.
 func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	http.Error(w, "no route for "+r.Method+" "+r.URL.EscapedPath(), http.StatusNotImplemented)
+	c := &call{request: r}
+	c.op = control.Op{Service: "cosmos", Client: applicationID(r.UserAgent())}
+	s.vanishIfIsolated(c)
+	refusal := s.read(c)
+	if refusal != nil {
+		s.write(w, c, s.record(c, reply{failure: refusal}))
+		return
+	}
+	before := s.hub.Before(r.Context(), c.op)
+	if before.Kind != control.Proceed {
+		s.write(w, c, s.record(c, decided(before, r)))
+		return
+	}
+	s.vanishIfIsolated(c)
+	rep := s.dispatch(c)
+	after := s.hub.After(r.Context(), c.op)
+	if after.Kind != control.Proceed {
+		rep = decided(after, r)
+	}
+	s.vanishIfIsolated(c)
+	s.write(w, c, rep)
+}
+
+// read takes in the request and says who asks for what.
+func (s *Server) read(c *call) *failure {
+	target, refusal := locate(c.request)
+	c.target = target
+	c.op.Operation = target.operation(c.request)
+	c.op.Entity = strings.ToLower(target.container)
+	body, err := io.ReadAll(io.LimitReader(c.request.Body, maxItem+1))
+	if err != nil {
+		panic(http.ErrAbortHandler) // the client has gone
+	}
+	if refusal == nil {
+		refusal = s.authorize(c.request, target)
+	}
+	if refusal == nil && len(body) > maxItem {
+		refusal = refuse(http.StatusRequestEntityTooLarge, "Request size is too large: want at most %d bytes.", maxItem)
+	}
+	if refusal == nil && target.item != "" && !s.options.ComputeGateway {
+		refusal = routable(target.item)
+	}
+	c.body = body
+	c.op.Body = body
+	c.op.Key = c.key()
+	return refusal
+}
+
+// key is the id of the item that a request is about, of a batch that of its
+// first operation. It is a look ahead for rules; the real reading comes later.
+func (c *call) key() string {
+	switch c.op.Operation {
+	case "create", "upsert":
+		if o, err := parseObject(c.body); err == nil {
+			return o.text("id")
+		}
+	case "batch":
+		if operations, f := parseBatch(c.body); f == nil {
+			return operations[0].id
+		}
+	}
+	return c.target.item
+}
+
+// vanishIfIsolated never returns for a client that is cut off: to it the server
+// has gone, which it learns by its own patience only.
+func (s *Server) vanishIfIsolated(c *call) {
+	if s.hub.Isolated(c.op.Client) {
+		vanish(c.request)
+	}
+}
+
+func vanish(r *http.Request) {
+	<-r.Context().Done()
+	panic(http.ErrAbortHandler)
+}
+
+// decided turns a rule's decision into a reply, or cuts the connection.
+func decided(d control.Decision, r *http.Request) reply {
+	switch d.Kind {
+	case control.Answer:
+		code, substatus := condition(d.Status, d.Condition)
+		message := d.Description
+		if message == "" {
+			message = "A rule of the emulator answers so."
+		}
+		return reply{failure: &failure{d.Status, substatus, message}, code: code, retryAfter: d.RetryAfter}
+	case control.Silence:
+		vanish(r)
+	}
+	panic(http.ErrAbortHandler)
+}
+
+// dispatch applies a request. Whatever it does is done when it returns, and its
+// event is recorded in the order in which the store has changed.
+func (s *Server) dispatch(c *call) reply {
+	switch c.op.Operation {
+	case "account":
+		if c.request.Method != http.MethodGet {
+			return s.record(c, reply{failure: notAllowed(c)})
+		}
+		return s.record(c, reply{status: http.StatusOK, body: s.account(c.request)})
+	case "read", "create", "upsert", "replace", "patch", "delete":
+		if !methodFits(c) {
+			return s.record(c, reply{failure: notAllowed(c)})
+		}
+		return s.serveItem(c)
+	case "batch":
+		return s.serveBatch(c)
+	case "query":
+		return s.serveQuery(c)
+	case "change-feed":
+		return s.serveFeed(c)
+	}
+	switch c.target.resourceType {
+	case "dbs":
+		return s.serveDatabases(c)
+	case "colls":
+		return s.serveContainers(c)
+	case "pkranges":
+		return s.serveRanges(c)
+	}
+	return s.serveOffers(c)
+}
+
+// methodFits holds for the operations whose names do not follow from the method.
+func methodFits(c *call) bool {
+	switch c.op.Operation {
+	case "read":
+		return c.request.Method == http.MethodGet
+	case "create", "upsert":
+		return c.request.Method == http.MethodPost
+	}
+	return true
+}
+
+func notAllowed(c *call) *failure {
+	return refuse(http.StatusMethodNotAllowed, "%s is not a method of %s.", c.request.Method, c.request.URL.EscapedPath())
+}
+
+// clock reads the hub's.
+func (s *Server) clock() clock {
+	return clock{seconds: s.hub.Now().Unix(), expiry: !s.hub.Off("cosmos.ttl")}
+}
+
+// record logs what has become of a request. Where the store's lock is held, the
+// events are in the order of the changes.
+func (s *Server) record(c *call, rep reply) reply {
+	if rep.failure != nil {
+		rep.status = rep.failure.status
+	}
+	e := rep.event
+	e.Service, e.Kind = "cosmos", "request"
+	e.Operation, e.Entity, e.Client, e.Key = c.op.Operation, c.op.Entity, c.op.Client, c.op.Key
+	e.Method, e.Path = c.request.Method, c.request.URL.EscapedPath()
+	e.Status, e.Charge = rep.status, rep.charge
+	s.hub.Record(e)
+	return rep
 }

@@ -1,0 +1,117 @@
+package cosmos
+
+import (
+	"cmp"
+	"net/http"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// serveFeed serves the change feed in its latest-version mode: each item once,
+// at its newest version, in the order of the commits; what was deleted or has
+// expired is not in it. The continuation is an etag, the lsn of the last commit
+// that was delivered.
+func (s *Server) serveFeed(c *call) reply {
+	f := c.feedRefusal()
+	size, f2 := c.pageSize()
+	if f == nil {
+		f = f2
+	}
+	after, since, f3 := c.feedStart()
+	if f == nil {
+		f = f3
+	}
+	if f != nil {
+		return s.record(c, reply{failure: f})
+	}
+	s.store.mu.Lock()
+	defer s.store.mu.Unlock()
+	k, f := s.store.find(c.target)
+	if f != nil {
+		return s.record(c, reply{failure: f})
+	}
+	key, f := k.settings.key.parse(c.header("x-ms-documentdb-partitionkey"))
+	if ranged := c.header("x-ms-documentdb-partitionkeyrangeid"); f == nil && ranged != "" && ranged != onlyRange {
+		f = goneRange(ranged)
+	}
+	if f != nil {
+		return s.record(c, reply{failure: f, session: k.sessionToken()})
+	}
+	if c.header("If-None-Match") == "*" {
+		after = k.lsn // from now on
+	}
+	changed := k.changes(key, s.clock(), after, since)
+	list, last := feedPage(changed, size)
+	rep := reply{status: http.StatusOK, session: k.sessionToken(), etag: feedETag(last)}
+	if len(list) == 0 {
+		rep.status = http.StatusNotModified
+		rep.etag = feedETag(max(after, k.lsn))
+		return s.record(c, rep)
+	}
+	rep.body = feedBody(k.rid, "Documents", list)
+	rep.charge = queryCharge(len(list), len(rep.body))
+	return s.record(c, rep)
+}
+
+func (c *call) feedRefusal() *failure {
+	switch {
+	case c.request.Method != http.MethodGet:
+		return notAllowed(c)
+	case !strings.EqualFold(c.header("A-IM"), "Incremental Feed"):
+		return notImplemented("the change feed mode " + strconv.Quote(c.header("A-IM")))
+	case c.header("x-ms-cosmos-changefeed-wire-format-version") != "":
+		return notImplemented("the change feed's wire format version " + c.header("x-ms-cosmos-changefeed-wire-format-version"))
+	}
+	return nil
+}
+
+// feedStart reads where the feed is to go on.
+func (c *call) feedStart() (lsn uint64, since int64, f *failure) {
+	if text := c.header("If-None-Match"); text != "" && text != "*" {
+		n, ok := parseUint(strings.Trim(text, `"`))
+		if !ok {
+			return 0, 0, badRequest("If-None-Match %q is not a continuation of this feed.", text)
+		}
+		return n, 0, nil
+	}
+	text := c.header("If-Modified-Since")
+	if text == "" {
+		return 0, 0, nil
+	}
+	at, err := time.Parse(time.RFC1123, text) // any zone: the Go SDK writes UTC for GMT
+	if err != nil {
+		return 0, 0, badRequest("If-Modified-Since %q is not an RFC 1123 date.", text)
+	}
+	return 0, at.Unix(), nil
+}
+
+// changes gives the live items that changed after a commit and since a time, in
+// the order they changed. The caller holds the lock.
+func (k *container) changes(key partitionKey, now clock, after uint64, since int64) []*document {
+	all := slices.DeleteFunc(k.snapshot(key, now), func(d *document) bool {
+		return d.lsn <= after || d.ts < since
+	})
+	slices.SortFunc(all, func(a, b *document) int {
+		return cmp.Or(cmp.Compare(a.lsn, b.lsn), cmp.Compare(a.place, b.place))
+	})
+	return all
+}
+
+// feedPage takes the first changes, and with the last of them all that were
+// committed with it: a transaction is not torn between two pages.
+func feedPage(changed []*document, size int) (list []value, last uint64) {
+	bytes := 0
+	for _, d := range changed {
+		if d.lsn != last && (len(list) >= size || len(list) > 0 && bytes+len(d.text) > maxPage) {
+			break
+		}
+		list = append(list, d.body.with("_lsn", integerOf(int64(d.lsn))))
+		bytes += len(d.text)
+		last = d.lsn
+	}
+	return list, last
+}
+
+func feedETag(lsn uint64) string { return `"` + strconv.FormatUint(lsn, 10) + `"` }

@@ -1,0 +1,151 @@
+package cosmos
+
+import (
+	"encoding/binary"
+	"net/http"
+	"slices"
+)
+
+// overlay is a change in the making to one logical partition: reads see what
+// has been written in it over what is stored, and nobody else sees any of it
+// until commit. Every write is one, a batch of many operations and a single
+// operation alike. It lives and dies under the store's lock.
+type overlay struct {
+	store     *store
+	container *container
+	partition string
+	now       clock
+	ignore    bool // preconditions are switched off
+
+	lsn     uint64
+	written map[string]*document // nil: deleted
+	order   []string
+}
+
+// begin opens an overlay. The caller holds the lock until after commit.
+func (s *store) begin(c *container, key partitionKey, now clock) *overlay {
+	return &overlay{
+		store: s, container: c, partition: key.canonical(), now: now,
+		lsn: c.lsn + 1, written: map[string]*document{},
+	}
+}
+
+// find gives the item as this overlay sees it, nil if there is none.
+func (o *overlay) find(id string) *document {
+	if d, ok := o.written[id]; ok {
+		return d
+	}
+	return o.container.live(o.partition, id, o.now)
+}
+
+// systemProperties are the service's to set, whatever a client sends.
+var systemProperties = []string{"_rid", "_self", "_etag", "_attachments", "_ts", "_lsn"}
+
+// put writes a new version of an item; old is the version it takes the place
+// of, or nil.
+func (o *overlay) put(old *document, id string, body *object) (*document, *failure) {
+	d := &document{id: id, partition: o.partition, ts: o.now.seconds, lsn: o.lsn, etag: o.store.nextETag(o.now.seconds)}
+	if old != nil {
+		d.ordinal, d.rid = old.ordinal, old.rid
+	} else {
+		o.container.ordinals++
+		d.ordinal = o.container.ordinals
+		d.rid = o.container.itemRID(d.ordinal)
+	}
+	if n, ok := body.get("ttl"); ok && n != nil {
+		d.ttl, _ = n.(number).integer() // validItem has looked at it
+	}
+	stored := &object{members: make([]member, 0, len(body.members)+5)}
+	for _, m := range body.members {
+		if !slices.Contains(systemProperties, m.name) {
+			stored.members = append(stored.members, m)
+		}
+	}
+	stored.members = append(stored.members,
+		member{"_rid", d.rid},
+		member{"_self", o.container.self() + "docs/" + d.rid + "/"},
+		member{"_etag", d.etag},
+		member{"_attachments", "attachments/"},
+		member{"_ts", integerOf(d.ts)})
+	d.body = stored
+	d.text = appendValue(nil, stored)
+	if len(d.text) > maxItem {
+		return nil, refuse(http.StatusRequestEntityTooLarge, "Request size is too large: an item of %d bytes, want at most %d.", len(d.text), maxItem)
+	}
+	if err := o.unique(d); err != nil {
+		return nil, err
+	}
+	o.write(id, d)
+	return d, nil
+}
+
+func (o *overlay) remove(d *document) { o.write(d.id, nil) }
+
+func (o *overlay) write(id string, d *document) {
+	if _, seen := o.written[id]; !seen {
+		o.order = append(o.order, id)
+	}
+	o.written[id] = d
+}
+
+// unique holds the container's unique keys, which are unique within a logical
+// partition.
+func (o *overlay) unique(d *document) *failure {
+	for _, paths := range o.container.settings.uniqueKeys {
+		mine := uniqueValue(d, paths)
+		clash := func(other *document) bool {
+			return other != nil && other.id != d.id && equal(uniqueValue(other, paths), mine)
+		}
+		for id := range o.container.partitions[o.partition] {
+			if _, changed := o.written[id]; !changed && clash(o.find(id)) {
+				return refuse(http.StatusConflict, "Unique index constraint violation.")
+			}
+		}
+		for _, other := range o.written {
+			if clash(other) {
+				return refuse(http.StatusConflict, "Unique index constraint violation.")
+			}
+		}
+	}
+	return nil
+}
+
+// uniqueValue collects the values of a unique key; what is missing counts as
+// null, so two items that lack it clash.
+func uniqueValue(d *document, paths [][]string) value {
+	list := make([]any, len(paths))
+	for i, path := range paths {
+		if v := follow(d.body, path); !isUndefined(v) {
+			list[i] = v
+		}
+	}
+	return list
+}
+
+// commit makes everything written visible at once, under one lsn. An overlay
+// that is dropped instead leaves nothing.
+func (o *overlay) commit() {
+	if len(o.order) == 0 {
+		return
+	}
+	for place, id := range o.order {
+		before := o.container.live(o.partition, id, o.now)
+		d := o.written[id]
+		if before != nil && (d == nil || before.ordinal != d.ordinal) {
+			o.container.forget(before)
+		}
+		if d != nil {
+			d.place = place
+			o.container.keep(d)
+		}
+	}
+	o.container.lsn = o.lsn
+}
+
+func (c *container) self() string {
+	return "dbs/" + c.database.rid + "/colls/" + c.rid + "/"
+}
+
+func (c *container) itemRID(ordinal uint64) string {
+	return ridOf(databaseBytes(c.database.serial), containerBytes(c.serial), binary.BigEndian.AppendUint64(nil, ordinal))
+}

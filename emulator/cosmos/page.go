@@ -1,0 +1,417 @@
+package cosmos
+
+import (
+	"crypto/sha256"
+	"encoding/base64"
+	"encoding/hex"
+	"slices"
+	"sort"
+)
+
+// continuation is where a query goes on: opaque to clients, bound to the
+// container and the query it came from. It says how far a scan or an order has
+// come, not how many results to skip, so that writes between two pages neither
+// repeat nor hide what they do not touch; only DISTINCT, OFFSET and JOIN count.
+type continuation struct {
+	bound   string // container and query
+	more    bool   // false: the query has ended
+	ordinal uint64 // of the last item examined, or delivered under an order
+	keys    []value
+	taken   int // results so far
+}
+
+// token writes the continuation for a header, "" at the end.
+func (c continuation) token() string {
+	if !c.more {
+		return ""
+	}
+	o := &object{}
+	o.set("b", c.bound)
+	o.set("o", integerOf(int64(c.ordinal)))
+	o.set("n", integerOf(int64(c.taken)))
+	var keys []any
+	for _, k := range c.keys {
+		keys = append(keys, []any{k}) // an undefined one becomes an empty list
+	}
+	if keys != nil {
+		o.set("k", keys)
+	}
+	return base64.StdEncoding.EncodeToString(appendValue(nil, o))
+}
+
+func parseContinuation(token, rid string, spec querySpec, key string) (continuation, *failure) {
+	hash := sha256.New()
+	for _, part := range []string{rid, spec.text, key} {
+		hash.Write([]byte(part))
+		hash.Write([]byte{0})
+	}
+	names := make([]string, 0, len(spec.parameters))
+	for name := range spec.parameters {
+		names = append(names, name)
+	}
+	sort.Strings(names)
+	for _, name := range names {
+		hash.Write(appendValue([]byte(name), spec.parameters[name]))
+	}
+	at := continuation{bound: hex.EncodeToString(hash.Sum(nil)[:12])}
+	if token == "" {
+		return at, nil
+	}
+	invalid := badRequest("The continuation token is invalid, or belongs to another query or container.")
+	text, err := base64.StdEncoding.DecodeString(token)
+	if err != nil {
+		return at, invalid
+	}
+	o, err := parseObject(text)
+	if err != nil || o.text("b") != at.bound {
+		return at, invalid
+	}
+	ordinal, _ := o.get("o")
+	taken, _ := o.get("n")
+	n, ok := wholeNumber(ordinal)
+	m, ok2 := wholeNumber(taken)
+	if !ok || !ok2 {
+		return at, invalid
+	}
+	at.ordinal, at.taken = uint64(n), int(m)
+	keys, _ := o.get("k")
+	list, _ := keys.([]any)
+	for _, k := range list {
+		one, _ := k.([]any)
+		if len(one) == 0 {
+			at.keys = append(at.keys, undefined{})
+		} else {
+			at.keys = append(at.keys, one[0])
+		}
+	}
+	if at.taken > 0 && len(at.keys) > 0 && len(at.keys) != len(spec.selection.orderBy) {
+		return at, invalid
+	}
+	return at, nil
+}
+
+// page is one page of results.
+type page struct {
+	results  []value
+	bytes    int
+	examined int
+	next     continuation
+}
+
+// add puts in a result, or reports that the page is too full for it.
+func (p *page) add(v value) bool {
+	size := len(appendValue(nil, v))
+	if len(p.results) > 0 && p.bytes+size > maxPage {
+		return false
+	}
+	p.results = append(p.results, v)
+	p.bytes += size
+	return true
+}
+
+// page evaluates the query over a snapshot, from where the last page ended.
+func (s *selection) page(items []*document, size int, at continuation) page {
+	switch {
+	case len(s.aggregates) > 0:
+		return s.aggregated(items)
+	case s.distinct || s.offset >= 0 || len(s.from) > 1 || s.from[0].iterate:
+		return s.counted(items, size, at)
+	case len(s.orderBy) > 0:
+		return s.ordered(items, size, at)
+	}
+	return s.scanned(items, size, at)
+}
+
+// scanned examines items in the order they were made until the page is full. A
+// full page goes on even if nothing is left: a scan learns that only by looking,
+// so the last page may be empty.
+func (s *selection) scanned(items []*document, size int, at continuation) page {
+	p := page{next: at}
+	p.next.more = false
+	start, _ := slices.BinarySearchFunc(items, at.ordinal+1, func(d *document, ordinal uint64) int {
+		return compareOrdinals(d.ordinal, ordinal)
+	})
+	for _, d := range items[start:] {
+		if s.top >= 0 && p.next.taken >= s.top {
+			return p
+		}
+		if len(p.results) == size {
+			p.next.more = true
+			return p
+		}
+		p.examined++
+		for _, r := range s.rows(d) {
+			if v, ok := s.project(r); ok {
+				if !p.add(v) {
+					p.next.more = true
+					return p
+				}
+				p.next.taken++
+			}
+		}
+		p.next.ordinal = d.ordinal
+	}
+	p.next.more = len(p.results) == size && (s.top < 0 || p.next.taken < s.top)
+	return p
+}
+
+func compareOrdinals(a, b uint64) int {
+	switch {
+	case a < b:
+		return -1
+	case a > b:
+		return 1
+	}
+	return 0
+}
+
+// sortable is a row with what it is ordered by.
+type sortable struct {
+	row  row
+	keys []value
+	item *document
+}
+
+// sorted filters all rows and puts them in order. Items that are equal under
+// the keys stay in the order they were made.
+func (s *selection) sorted(items []*document) []sortable {
+	var all []sortable
+	for _, d := range items {
+		for _, r := range s.rows(d) {
+			one := sortable{row: r, item: d}
+			for _, o := range s.orderBy {
+				one.keys = append(one.keys, eval(o.by, r))
+			}
+			all = append(all, one)
+		}
+	}
+	slices.SortStableFunc(all, func(a, b sortable) int { return s.compare(a.keys, b.keys) })
+	return all
+}
+
+func (s *selection) compare(a, b []value) int {
+	for i, o := range s.orderBy {
+		c := order(a[i], b[i])
+		if o.descending {
+			c = -c
+		}
+		if c != 0 {
+			return c
+		}
+	}
+	return 0
+}
+
+// ordered delivers in order, from behind the last one delivered.
+func (s *selection) ordered(items []*document, size int, at continuation) page {
+	p := page{next: at, examined: len(items)}
+	p.next.more = false
+	for _, one := range s.sorted(items) {
+		if at.taken > 0 {
+			c := s.compare(one.keys, at.keys)
+			if c < 0 || c == 0 && one.item.ordinal <= at.ordinal {
+				continue
+			}
+		}
+		v, ok := s.project(one.row)
+		if !ok {
+			continue
+		}
+		if s.top >= 0 && p.next.taken >= s.top {
+			return p
+		}
+		if len(p.results) == size || !p.add(v) {
+			p.next.more = true
+			return p
+		}
+		p.next.taken++
+		p.next.ordinal, p.next.keys = one.item.ordinal, one.keys
+	}
+	return p
+}
+
+// counted makes all results and skips those of the pages before.
+func (s *selection) counted(items []*document, size int, at continuation) page {
+	p := page{next: at, examined: len(items)}
+	p.next.more = false
+	p.next.taken = 0
+	seen := map[string]bool{}
+	skipped := 0
+	for _, one := range s.sorted(items) {
+		v, ok := s.project(one.row)
+		if !ok {
+			continue
+		}
+		if s.distinct {
+			text := canonicalText(v)
+			if seen[text] {
+				continue
+			}
+			seen[text] = true
+		}
+		if s.offset >= 0 && skipped < s.offset {
+			skipped++
+			continue
+		}
+		if s.top >= 0 && p.next.taken >= s.top || s.offset >= 0 && p.next.taken >= s.limit {
+			return p
+		}
+		if p.next.taken < at.taken {
+			p.next.taken++
+			continue
+		}
+		if len(p.results) == size || !p.add(v) {
+			p.next.more = true
+			return p
+		}
+		p.next.taken++
+	}
+	return p
+}
+
+// canonicalText makes equal values equal texts.
+func canonicalText(v value) string {
+	switch v := v.(type) {
+	case number:
+		return textOf(numberOf(v.f))
+	case []any:
+		text := "["
+		for _, e := range v {
+			text += canonicalText(e) + ","
+		}
+		return text + "]"
+	case *object:
+		members := slices.Clone(v.members)
+		slices.SortFunc(members, func(a, b member) int {
+			if a.name < b.name {
+				return -1
+			}
+			return 1
+		})
+		text := "{"
+		for _, m := range members {
+			text += textOf(m.name) + ":" + canonicalText(m.value) + ","
+		}
+		return text + "}"
+	}
+	return textOf(v)
+}
+
+// rows binds the names of FROM to what they stand for in one item, and keeps
+// what the filter holds for.
+func (s *selection) rows(d *document) []row {
+	list := []row{{}}
+	for i, src := range s.from {
+		var next []row
+		for _, r := range list {
+			for _, v := range src.values(d, r, i == 0) {
+				next = append(next, r.with(src.alias, v))
+			}
+		}
+		list = next
+	}
+	return slices.DeleteFunc(list, func(r row) bool {
+		return s.where != nil && eval(s.where, r) != true
+	})
+}
+
+func (src source) values(d *document, r row, first bool) []value {
+	if src.path == nil {
+		return []value{d.body}
+	}
+	if first {
+		r = row{}.with(documentName, d.body)
+	}
+	v := eval(src.path, r)
+	if isUndefined(v) {
+		return nil
+	}
+	if !src.iterate {
+		return []value{v}
+	}
+	list, _ := v.([]any)
+	return list
+}
+
+// project makes a row a result. SELECT VALUE of what is undefined is none.
+func (s *selection) project(r row) (value, bool) {
+	switch {
+	case s.star:
+		return r.values[0], true
+	case s.value:
+		v := eval(s.columns[0].of, r)
+		return v, !isUndefined(v)
+	}
+	return evalColumns(s.columns, r), true
+}
+
+// aggregated makes the one result of an aggregate query.
+func (s *selection) aggregated(items []*document) page {
+	p := page{examined: len(items)}
+	totals := make([]total, len(s.aggregates))
+	for _, d := range items {
+		for _, r := range s.rows(d) {
+			for i, a := range s.aggregates {
+				totals[i].take(eval(a.of, r))
+			}
+		}
+	}
+	r := row{}
+	for i, a := range s.aggregates {
+		r.totals = append(r.totals, totals[i].result(a.name))
+	}
+	if v, ok := s.project(r); ok {
+		p.add(v)
+	}
+	return p
+}
+
+// total accumulates one aggregate.
+type total struct {
+	count      int64
+	sum        number
+	least      value
+	most       value
+	notNumbers bool
+}
+
+func (t *total) take(v value) {
+	if isUndefined(v) {
+		return
+	}
+	if t.count == 0 {
+		t.sum, t.least, t.most = integerOf(0), v, v
+	}
+	t.count++
+	if n, ok := v.(number); ok {
+		t.sum, _ = sum(t.sum, n).(number)
+	} else {
+		t.notNumbers = true
+	}
+	if order(v, t.least) < 0 {
+		t.least = v
+	}
+	if order(v, t.most) > 0 {
+		t.most = v
+	}
+}
+
+func (t *total) result(name string) value {
+	switch {
+	case name == "COUNT":
+		return integerOf(t.count)
+	case t.count == 0 && name == "SUM":
+		return integerOf(0)
+	case t.count == 0:
+		return undefined{}
+	case name == "MIN":
+		return t.least
+	case name == "MAX":
+		return t.most
+	case t.notNumbers:
+		return undefined{}
+	case name == "SUM":
+		return t.sum
+	}
+	return numberOf(t.sum.f / float64(t.count))
+}

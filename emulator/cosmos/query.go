@@ -1,0 +1,227 @@
+package cosmos
+
+import (
+	"encoding/base64"
+	"fmt"
+	"net/http"
+	"strconv"
+)
+
+const (
+	defaultPage = 100
+	dynamicPage = 1000    // of x-ms-max-item-count: -1
+	maxPage     = 4 << 20 // bytes
+)
+
+// querySpec is the body of a query.
+type querySpec struct {
+	text       string
+	parameters map[string]value
+	selection  *selection
+}
+
+// readQuery reads a query, or for a plain GET of a feed the query it stands for.
+func (c *call) readQuery() (querySpec, *failure) {
+	if c.request.Method == http.MethodGet {
+		spec := querySpec{text: "SELECT * FROM c"}
+		spec.selection, _ = parseQuery(spec.text, nil)
+		return spec, nil
+	}
+	if c.request.Method != http.MethodPost {
+		return querySpec{}, notAllowed(c)
+	}
+	body, err := parseObject(c.body)
+	if err != nil {
+		return querySpec{}, badRequest("The query is not a JSON object: %s.", err)
+	}
+	spec := querySpec{parameters: map[string]value{}}
+	for _, m := range body.members {
+		switch m.name {
+		case "query":
+			text, ok := m.value.(string)
+			if !ok {
+				return spec, badRequest("The query is %s, want a string.", kindName(m.value))
+			}
+			spec.text = text
+		case "parameters":
+			if f := spec.readParameters(m.value); f != nil {
+				return spec, f
+			}
+		default:
+			return spec, badRequest("The query has a member %q, which means nothing.", m.name)
+		}
+	}
+	if spec.text == "" {
+		return spec, badRequest("The query is missing.")
+	}
+	if spec.selection, err = parseQuery(spec.text, spec.parameters); err != nil {
+		return spec, queryFailure(err)
+	}
+	return spec, nil
+}
+
+func (q *querySpec) readParameters(v value) *failure {
+	if v == nil {
+		return nil
+	}
+	list, ok := v.([]any)
+	if !ok {
+		return badRequest("The parameters are %s, want an array.", kindName(v))
+	}
+	for _, p := range list {
+		o, ok := p.(*object)
+		if !ok {
+			return badRequest("A parameter is %s, want an object with name and value.", kindName(p))
+		}
+		name := o.text("name")
+		if len(name) < 2 || name[0] != '@' {
+			return badRequest("The parameter name %q does not start with @.", name)
+		}
+		if _, twice := q.parameters[name]; twice {
+			return badRequest("The parameter %s is given more than once.", name)
+		}
+		q.parameters[name], ok = o.get("value")
+		if !ok {
+			return badRequest("The parameter %s has no value.", name)
+		}
+	}
+	return nil
+}
+
+// pageSize reads how many results a client wants at most.
+func (c *call) pageSize() (int, *failure) {
+	text := c.header("x-ms-max-item-count")
+	if text == "" {
+		return defaultPage, nil
+	}
+	n, err := strconv.Atoi(text)
+	switch {
+	case err != nil || n < -1 || n == 0:
+		return 0, badRequest("x-ms-max-item-count %q is neither -1 nor a positive number.", text)
+	case n == -1:
+		return dynamicPage, nil
+	}
+	return min(n, dynamicPage), nil
+}
+
+// serveQuery serves one page of a query over items.
+func (s *Server) serveQuery(c *call) reply {
+	spec, f := c.readQuery()
+	if f != nil {
+		return s.record(c, reply{failure: f})
+	}
+	size, f := c.pageSize()
+	if f != nil {
+		return s.record(c, reply{failure: f})
+	}
+	k, items, f := s.queried(c, spec)
+	if f != nil {
+		rep := reply{failure: f}
+		if k.rid != "" {
+			rep.session = k.session
+		}
+		return s.record(c, rep)
+	}
+	// From here on the snapshot is read without the lock.
+	at, f := parseContinuation(c.header("x-ms-continuation"), k.rid, spec, c.header("x-ms-documentdb-partitionkey"))
+	if f != nil {
+		return s.record(c, reply{failure: f, session: k.session})
+	}
+	page := spec.selection.page(items, size, at)
+	rep := reply{
+		status: http.StatusOK, body: feedBody(k.rid, "Documents", page.results), session: k.session,
+		continuation: page.next.token(), extra: map[string]string{"x-ms-item-count": strconv.Itoa(len(page.results))},
+	}
+	rep.charge = queryCharge(page.examined, len(rep.body))
+	if isTrue(c.header("x-ms-documentdb-populatequerymetrics")) {
+		rep.extra["x-ms-documentdb-query-metrics"] = fmt.Sprintf(
+			"totalExecutionTimeInMs=0.10;queryCompileTimeInMs=0.05;queryLogicalPlanBuildTimeInMs=0.01;queryPhysicalPlanBuildTimeInMs=0.01;"+
+				"queryOptimizationTimeInMs=0.00;VMExecutionTimeInMs=0.02;indexLookupTimeInMs=0.00;documentLoadTimeInMs=0.01;systemFunctionExecuteTimeInMs=0.00;"+
+				"userFunctionExecuteTimeInMs=0.00;retrievedDocumentCount=%d;retrievedDocumentSize=%d;outputDocumentCount=%d;outputDocumentSize=%d;writeOutputTimeInMs=0.00;indexUtilizationRatio=1.00",
+			page.examined, len(rep.body), len(page.results), len(rep.body))
+	}
+	if isTrue(c.header("x-ms-cosmos-populateindexmetrics")) {
+		rep.extra["x-ms-cosmos-index-utilization"] = base64.StdEncoding.EncodeToString(
+			[]byte(`{"UtilizedSingleIndexes":[],"PotentialSingleIndexes":[],"UtilizedCompositeIndexes":[],"PotentialCompositeIndexes":[]}`))
+	}
+	return s.record(c, rep)
+}
+
+// seen is what a query needs of a container once its lock is gone.
+type seen struct {
+	rid     string
+	session string
+}
+
+// queried decides whether the gateway serves a query, and takes a snapshot of
+// what it ranges over.
+func (s *Server) queried(c *call, spec querySpec) (seen, []*document, *failure) {
+	s.store.mu.Lock()
+	defer s.store.mu.Unlock()
+	k, f := s.store.find(c.target)
+	if f != nil {
+		return seen{}, nil, f
+	}
+	what := seen{k.rid, k.sessionToken()}
+	if f := k.reached(c.header("x-ms-session-token")); f != nil {
+		return what, nil, f
+	}
+	key, f := k.settings.key.parse(c.header("x-ms-documentdb-partitionkey"))
+	if f != nil {
+		return what, nil, f
+	}
+	if key == nil {
+		key = spec.selection.confinement(k.settings.key)
+	}
+	ranged := c.header("x-ms-documentdb-partitionkeyrangeid")
+	if ranged != "" && ranged != onlyRange && ranged != k.rid+","+onlyRange {
+		return what, nil, goneRange(ranged)
+	}
+	enabled := isTrue(c.header("x-ms-documentdb-query-enablecrosspartition")) || c.request.Method == http.MethodGet
+	f = spec.selection.gateway(key != nil || ranged != "", enabled)
+	if f == nil {
+		f = spec.selection.indexed(k.settings)
+	}
+	if f != nil {
+		return what, nil, f
+	}
+	return what, k.snapshot(key, s.clock()), nil
+}
+
+func goneRange(id string) *failure {
+	return &failure{http.StatusGone, rangeGone, fmt.Sprintf("The requested partition key range %q does not exist.", id)}
+}
+
+// listed serves a query over databases, containers or offers.
+func (s *Server) listed(c *call, name string, list func(*call) (string, []*object, *failure)) reply {
+	spec, f := c.readQuery()
+	size, f2 := c.pageSize()
+	if f == nil {
+		f = f2
+	}
+	if f != nil {
+		return s.record(c, reply{failure: f})
+	}
+	s.store.mu.Lock()
+	rid, bodies, f := list(c)
+	s.store.mu.Unlock()
+	if f != nil {
+		return s.record(c, reply{failure: f})
+	}
+	items := make([]*document, len(bodies))
+	for i, body := range bodies {
+		items[i] = &document{ordinal: uint64(i) + 1, body: body}
+	}
+	at, f := parseContinuation(c.header("x-ms-continuation"), rid+name, spec, "")
+	if f != nil {
+		return s.record(c, reply{failure: f})
+	}
+	page := spec.selection.page(items, size, at)
+	// The feed of a kind of resources is not a scan of items: a full last page ends it.
+	if len(page.results) == len(items) {
+		page.next = continuation{}
+	}
+	rep := reply{status: http.StatusOK, body: feedBody(rid, name, page.results), continuation: page.next.token()}
+	rep.charge = queryCharge(page.examined, len(rep.body))
+	return s.record(c, rep)
+}

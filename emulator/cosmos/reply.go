@@ -1,0 +1,91 @@
+package cosmos
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"net/http"
+	"strconv"
+	"time"
+
+	"oneeffect/emulator/control"
+)
+
+// reply is an answer in the making.
+type reply struct {
+	status     int
+	failure    *failure // instead of a body
+	code       string   // of the failure, if it is not its status's
+	retryAfter time.Duration
+	body       []byte
+
+	charge       float64
+	session      string
+	etag         string
+	continuation string
+	extra        map[string]string // headers that one kind of request alone has
+
+	event control.Event // what the log is to say beside the status
+}
+
+// leastCharge is what a request costs that the service does not bill by size;
+// its clients take a charge of nothing for an error.
+const leastCharge = 1
+
+// write sends the reply. Date is the hub's time at this moment, on the same clock
+// as every _ts: the difference between the two is an age (V4).
+func (s *Server) write(w http.ResponseWriter, c *call, rep reply) {
+	h := w.Header()
+	activity := c.header("x-ms-activity-id")
+	if activity == "" {
+		activity = fmt.Sprintf("%08x-0000-4000-8000-%012x", rand.Uint32(), rand.N(uint64(1)<<48))
+	}
+	if rep.failure != nil {
+		rep.status = rep.failure.status
+		rep.body = failureBody(rep, activity)
+		if rep.failure.substatus != 0 {
+			h.Set("x-ms-substatus", strconv.Itoa(rep.failure.substatus))
+		}
+	}
+	h.Set("Date", s.hub.Now().Format(http.TimeFormat))
+	h.Set("Cache-Control", "no-store, no-cache")
+	h.Set("x-ms-activity-id", activity)
+	h.Set("x-ms-gatewayversion", "version=2.14.0")
+	h.Set("x-ms-serviceversion", "version=2.14.0.0")
+	h.Set("x-ms-request-charge", strconv.FormatFloat(max(rep.charge, leastCharge), 'f', -1, 64))
+	for name, text := range map[string]string{
+		"x-ms-session-token": rep.session,
+		"etag":               rep.etag,
+		"x-ms-continuation":  rep.continuation,
+	} {
+		if text != "" {
+			h.Set(name, text)
+		}
+	}
+	for name, text := range rep.extra {
+		h.Set(name, text)
+	}
+	if rep.retryAfter > 0 {
+		h.Set("x-ms-retry-after-ms", strconv.FormatInt(rep.retryAfter.Milliseconds(), 10))
+	}
+	if rep.status == http.StatusNoContent || rep.status == http.StatusNotModified {
+		w.WriteHeader(rep.status)
+		return
+	}
+	if len(rep.body) > 0 {
+		h.Set("Content-Type", "application/json")
+	}
+	h.Set("Content-Length", strconv.Itoa(len(rep.body)))
+	w.WriteHeader(rep.status)
+	_, _ = w.Write(rep.body) // a client that has gone has nobody to tell
+}
+
+func failureBody(rep reply, activity string) []byte {
+	code := rep.code
+	if code == "" {
+		code = codeOf(rep.status)
+	}
+	o := &object{}
+	o.set("code", code)
+	o.set("message", rep.failure.message+"\r\nActivityId: "+activity)
+	return appendValue(nil, o)
+}

@@ -1,0 +1,194 @@
+package cosmos
+
+import (
+	"cmp"
+	"encoding/base64"
+	"encoding/binary"
+	"fmt"
+	"math/rand/v2"
+	"net/http"
+	"slices"
+	"strings"
+	"sync"
+)
+
+// store is everything the account holds, in memory. Its one lock is held for the
+// length of a decision and its write, never over a rule, a body or an answer.
+// What it hands out (documents, definitions) is immutable and may be read
+// without the lock.
+//
+// Items change in one place only, overlay.commit, which is where a journal
+// would be written before the change is made.
+type store struct {
+	mu        sync.Mutex
+	databases map[string]*database
+	offers    map[string]*offer // by rid in lower case, which is how they are addressed
+	serial    uint32            // of databases, containers and offers
+	stamps    uint64            // of etags
+}
+
+// database is a name for containers.
+type database struct {
+	id, rid    string
+	serial     uint32
+	body       *object // with system properties
+	etag       string
+	containers map[string]*container
+}
+
+// container holds items, and the rules they are kept by.
+type container struct {
+	id, rid  string
+	serial   uint32
+	database *database
+	body     *object // the definition, with system properties
+	etag     string
+	settings settings
+
+	lsn        uint64 // of the newest commit
+	ordinals   uint64 // items made so far
+	partitions map[string]map[string]*document
+	inOrder    []*document // all items by ordinal, which is the order of an unordered scan
+}
+
+// document is one version of one item. It is immutable.
+type document struct {
+	id        string
+	partition string // canonical key
+	ordinal   uint64 // kept over replacements; part of the rid
+	rid       string
+	etag      string
+	ts        int64  // seconds
+	ttl       int64  // the item's own, 0 if it has none
+	lsn       uint64 // of the commit that made this version
+	place     int    // within that commit
+	body      *object
+	text      []byte // body as it is sent
+}
+
+func newStore() *store {
+	return &store{databases: map[string]*database{}, offers: map[string]*offer{}}
+}
+
+// nextSerial numbers databases, containers and offers, so that a resource made
+// anew under an old name has another _rid. The caller holds the lock.
+func (s *store) nextSerial() uint32 {
+	s.serial++
+	return s.serial
+}
+
+// nextETag makes one that no resource has had before. The caller holds the lock.
+func (s *store) nextETag(ts int64) string {
+	s.stamps++
+	return fmt.Sprintf(`"%08x-%04x-%04x-0000-%08x%04x"`, s.stamps, rand.N(1<<16), s.stamps>>32&0xffff, uint32(ts), rand.N(1<<16))
+}
+
+// ridOf encodes a resource id, which the service builds from its parents' ids.
+func ridOf(parts ...[]byte) string {
+	return strings.ReplaceAll(base64.StdEncoding.EncodeToString(slices.Concat(parts...)), "/", "-")
+}
+
+func databaseBytes(serial uint32) []byte {
+	return binary.BigEndian.AppendUint32(nil, serial|0x10000000)
+}
+
+func containerBytes(serial uint32) []byte {
+	return binary.BigEndian.AppendUint32(nil, serial|0x80000000)
+}
+
+// find gives a container, or the refusal that names what is missing. The caller
+// holds the lock.
+func (s *store) find(t target) (*container, *failure) {
+	d, ok := s.databases[t.database]
+	if !ok {
+		return nil, refuse(http.StatusNotFound, "Owner resource does not exist: there is no database %q.", t.database)
+	}
+	c, ok := d.containers[t.container]
+	if !ok {
+		return nil, refuse(http.StatusNotFound, "Owner resource does not exist: database %q has no container %q.", t.database, t.container)
+	}
+	return c, nil
+}
+
+// live gives an item unless it has expired; an expired one is forgotten on the
+// way. The caller holds the lock.
+func (c *container) live(partition, id string, now clock) *document {
+	d := c.partitions[partition][id]
+	if d != nil && c.settings.expired(d, now) {
+		c.forget(d)
+		return nil
+	}
+	return d
+}
+
+// clock is the hub's time in seconds, and whether time to live is counted at all.
+type clock struct {
+	seconds int64
+	expiry  bool
+}
+
+func (c *container) position(ordinal uint64) (int, bool) {
+	return slices.BinarySearchFunc(c.inOrder, ordinal, func(d *document, ordinal uint64) int {
+		return cmp.Compare(d.ordinal, ordinal)
+	})
+}
+
+// keep puts a version in the place of the one before it. The caller holds the lock.
+func (c *container) keep(d *document) {
+	items := c.partitions[d.partition]
+	if items == nil {
+		items = map[string]*document{}
+		c.partitions[d.partition] = items
+	}
+	items[d.id] = d
+	if i, found := c.position(d.ordinal); found {
+		c.inOrder[i] = d
+	} else {
+		c.inOrder = slices.Insert(c.inOrder, i, d)
+	}
+}
+
+// forget takes an item out. The caller holds the lock.
+func (c *container) forget(d *document) {
+	items := c.partitions[d.partition]
+	delete(items, d.id)
+	if len(items) == 0 {
+		delete(c.partitions, d.partition)
+	}
+	if i, found := c.position(d.ordinal); found {
+		c.inOrder = slices.Delete(c.inOrder, i, i+1)
+	}
+}
+
+// snapshot gives the live items of one logical partition, or of all with nil, in
+// the order they were made. The caller holds the lock; the result may be read
+// without it.
+func (c *container) snapshot(key partitionKey, now clock) []*document {
+	var all, expired []*document
+	if key == nil {
+		all = make([]*document, 0, len(c.inOrder))
+		for _, d := range c.inOrder {
+			if c.settings.expired(d, now) {
+				expired = append(expired, d)
+			} else {
+				all = append(all, d)
+			}
+		}
+	} else {
+		for _, d := range c.partitions[key.canonical()] {
+			if c.settings.expired(d, now) {
+				expired = append(expired, d)
+			} else {
+				all = append(all, d)
+			}
+		}
+		slices.SortFunc(all, func(a, b *document) int { return cmp.Compare(a.ordinal, b.ordinal) })
+	}
+	for _, d := range expired {
+		c.forget(d)
+	}
+	return all
+}
+
+// sessionToken says how far a client has seen this container.
+func (c *container) sessionToken() string { return fmt.Sprintf("0:-1#%d", c.lsn) }
