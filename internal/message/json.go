@@ -13,10 +13,14 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 )
 
-// maxExact is the largest integer below which every integer is a float64.
-// RFC 8785 writes numbers as float64, so beyond it two payloads would share one
-// canonical form (RFC 7493 §2.2 gives the same bound).
-const maxExact = 1 << 53
+// maxExact is the integer up to which every integer is a float64. RFC 8785 writes
+// numbers as float64, so beyond it two payloads would share one canonical form
+// (RFC 7493 §2.2 warns of the same). Up to maxPlain RFC 8785 writes whole numbers
+// without an exponent: 1e20 becomes 100000000000000000000.
+const (
+	maxExact = 1 << 53
+	maxPlain = 1e21
+)
 
 // Canonical returns the RFC 8785 form of a JSON text, refusing what has none.
 func Canonical(text []byte) ([]byte, error) {
@@ -58,12 +62,20 @@ func checkNumbers(text []byte) error {
 	}
 }
 
+// checkNumber looks at the digits where there is no fraction and no exponent:
+// 2^53 + 1 as a float64 is 2^53. With one of them, a number is refused if its
+// canonical form would be, so that what was accepted once is accepted again.
 func checkNumber(literal string) error {
 	value, err := strconv.ParseFloat(literal, 64)
 	if err != nil {
 		return fmt.Errorf("the number %s is out of range", literal)
 	}
-	if !strings.ContainsAny(literal, ".eE") && math.Abs(value) > maxExact {
+	beyond := math.Abs(value) > maxExact && math.Abs(value) < maxPlain
+	if !strings.ContainsAny(literal, ".eE") {
+		whole, err := strconv.ParseInt(literal, 10, 64)
+		beyond = err != nil || whole > maxExact || whole < -maxExact
+	}
+	if beyond {
 		return fmt.Errorf("the integer %s is beyond 2^53: send it as a string", literal)
 	}
 	return nil
