@@ -154,13 +154,19 @@ func ParseEvent(body []byte) (Event, error) {
 		if err := openData(eventType, data, &c); err != nil {
 			return Event{}, err
 		}
-		return Event{Completed: &c}, checkEvent(c.ExecutionID, c.Run, c.Fence, "resultDigest", c.ResultDigest)
+		if err := checkEvent(c.ExecutionID, c.Run, c.Fence, "resultDigest", c.ResultDigest); err != nil {
+			return Event{}, err
+		}
+		return Event{Completed: &c}, nil
 	case TypeFailed:
 		var f Failed
 		if err := openData(eventType, data, &f); err != nil {
 			return Event{}, err
 		}
-		return Event{Failed: &f}, checkEvent(f.ExecutionID, f.Run, f.Fence, "reason", f.Reason)
+		if err := checkEvent(f.ExecutionID, f.Run, f.Fence, "reason", f.Reason); err != nil {
+			return Event{}, err
+		}
+		return Event{Failed: &f}, nil
 	}
 	return Event{}, fmt.Errorf("%w: type is %q, the topic carries %s and %s", ErrPoison, eventType, TypeCompleted, TypeFailed)
 }
