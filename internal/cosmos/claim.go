@@ -1,0 +1,113 @@
+package cosmos
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/Azure/azure-sdk-for-go/sdk/azcore"
+	"github.com/Azure/azure-sdk-for-go/sdk/data/azcosmos"
+
+	"oneeffect/internal/claim"
+	"oneeffect/internal/message"
+)
+
+// ClaimStore keeps one document for each claim. Its partition key is its id, so
+// that a create decides who was first.
+type ClaimStore struct{ d *Database }
+
+var _ claim.Store = (*ClaimStore)(nil)
+
+// Record opens the conversation about one claim.
+func (s *ClaimStore) Record(id string) claim.Record {
+	return &claimRecord{d: s.d, id: id, key: azcosmos.NewPartitionKeyString(id)}
+}
+
+type claimRecord struct {
+	d       *Database
+	id      string
+	key     azcosmos.PartitionKey
+	session string // of the last answer, "" before it
+}
+
+func (r *claimRecord) Read(ctx context.Context) (claim.Stored, error) {
+	var stored claim.Stored
+	err := r.do(ctx, "read claim", false, func(ctx context.Context, items *azcosmos.ContainerClient) error {
+		answer, err := items.ReadItem(ctx, r.key, r.id, &azcosmos.ItemOptions{SessionToken: sessionOption(r.session)})
+		if err != nil {
+			return err
+		}
+		stored, err = storedClaim(answer)
+		return err
+	})
+	return stored, err
+}
+
+func storedClaim(answer azcosmos.ItemResponse) (claim.Stored, error) {
+	stored := claim.Stored{ETag: claim.ETag(answer.ETag)}
+	if err := decode(answer.Value, &stored.Claim, &stored.Claim.Unknown); err != nil {
+		return claim.Stored{}, err
+	}
+	var err error
+	if stored.Age, err = age(answer.RawResponse.Header, answer.Value); err != nil {
+		return claim.Stored{}, err
+	}
+	return stored, nil
+}
+
+func (r *claimRecord) Create(ctx context.Context, c claim.Claim) (claim.ETag, error) {
+	return r.write(ctx, "create claim", c, func(ctx context.Context, items *azcosmos.ContainerClient, document []byte) (azcosmos.ItemResponse, error) {
+		return items.CreateItem(ctx, r.key, document, nil)
+	})
+}
+
+func (r *claimRecord) Replace(ctx context.Context, c claim.Claim, unchanged claim.ETag) (claim.ETag, error) {
+	condition, err := ifMatch(string(unchanged))
+	if err != nil {
+		return "", fmt.Errorf("replace claim %s: %w", r.id, err)
+	}
+	return r.write(ctx, "replace claim", c, func(ctx context.Context, items *azcosmos.ContainerClient, document []byte) (azcosmos.ItemResponse, error) {
+		return items.ReplaceItem(ctx, r.key, r.id, document, &azcosmos.ItemOptions{IfMatchEtag: condition})
+	})
+}
+
+func (r *claimRecord) write(ctx context.Context, verb string, c claim.Claim, send func(context.Context, *azcosmos.ContainerClient, []byte) (azcosmos.ItemResponse, error)) (claim.ETag, error) {
+	document, err := encode(c)
+	if err != nil {
+		return "", fmt.Errorf("%s %s: %w", verb, r.id, err)
+	}
+	var etag claim.ETag
+	err = r.do(ctx, verb, true, func(ctx context.Context, items *azcosmos.ContainerClient) error {
+		answer, err := send(ctx, items, document)
+		etag = claim.ETag(answer.ETag)
+		return versioned(answer.ETag, err)
+	})
+	if err != nil {
+		return "", err
+	}
+	return etag, nil
+}
+
+func (r *claimRecord) do(ctx context.Context, verb string, write bool, send func(context.Context, *azcosmos.ContainerClient) error) error {
+	o := &operation{name: verb + " " + r.id, write: write, session: r.session}
+	err := r.d.onItems(ctx, o, containerClaims, send)
+	r.session = o.session
+	return err
+}
+
+// sessionOption is a token as the SDK takes it.
+func sessionOption(token string) *string {
+	if token == "" {
+		return nil
+	}
+	return &token
+}
+
+// ifMatch is the condition of a write. An empty one would be no condition, and
+// the write would overwrite whatever stands.
+func ifMatch(unchanged string) (*azcore.ETag, error) {
+	if unchanged == "" {
+		return nil, fmt.Errorf("%w: no version to compare with", message.ErrRefused)
+	}
+	etag := azcore.ETag(unchanged)
+	return &etag, nil
+}

@@ -1,0 +1,126 @@
+package cosmos
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"net/http"
+	"strings"
+	"sync/atomic"
+
+	"github.com/Azure/azure-sdk-for-go/sdk/azcore"
+	"github.com/Azure/azure-sdk-for-go/sdk/azcore/policy"
+	"github.com/Azure/azure-sdk-for-go/sdk/data/azcosmos"
+
+	"oneeffect/internal/message"
+)
+
+// connection is one client of the SDK. It is of no use before it has discovered
+// the account, and of none for five minutes if it tried in vain (K7).
+type connection struct {
+	client     *azcosmos.Client
+	discovered atomic.Bool
+}
+
+// connect returns the client to use now, making one if need be. It does no I/O.
+func (d *Database) connect() (*connection, error) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.closed {
+		return nil, fmt.Errorf("%w: the database is closed", message.ErrRefused)
+	}
+	if d.current != nil {
+		return d.current, nil
+	}
+	c := &connection{}
+	o := &azcosmos.ClientOptions{ClientOptions: azcore.ClientOptions{
+		Transport:        d.options.Transport,
+		Telemetry:        policy.TelemetryOptions{ApplicationID: d.options.ApplicationID},
+		TracingProvider:  d.options.Tracing,
+		PerCallPolicies:  []policy.Policy{discovery{d}},
+		PerRetryPolicies: []policy.Policy{attempts{c}},
+	}}
+	var err error
+	if d.options.Credential != nil {
+		c.client, err = azcosmos.NewClient(d.options.Endpoint, d.options.Credential, o)
+	} else {
+		c.client, err = azcosmos.NewClientWithKey(d.options.Endpoint, d.key, o)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("%w: %w", message.ErrRefused, err)
+	}
+	d.current = c
+	return c, nil
+}
+
+// forget throws away a client whose discovery failed. Whoever waits for the same
+// discovery gets its error too.
+func (d *Database) forget(ctx context.Context, c *connection) {
+	d.mu.Lock()
+	first := d.current == c
+	if first {
+		c.client.Close()
+		d.current = nil
+	}
+	d.mu.Unlock()
+	if first {
+		d.options.Log.LogAttrs(ctx, slog.LevelWarn, "account not discovered, the next operation tries again",
+			slog.String("endpoint", d.options.Endpoint))
+	}
+}
+
+// isDiscovery recognises GET /, the one request that is not an operation's. The
+// SDK makes it in the course of the first operation, and later in goroutines of
+// its own; either way with the values of an operation's context, which are then
+// not to be touched.
+func isDiscovery(req *policy.Request) bool {
+	return strings.Trim(req.Raw().URL.Path, "/") == ""
+}
+
+// discovery bounds the account discovery and its retries (K3), and ends it with
+// the database.
+type discovery struct{ d *Database }
+
+func (p discovery) Do(req *policy.Request) (*http.Response, error) {
+	if !isDiscovery(req) {
+		return req.Next()
+	}
+	if !p.d.discover() {
+		return nil, context.Canceled
+	}
+	defer p.d.discoveries.Done()
+	ctx, cancel := context.WithTimeout(req.Raw().Context(), p.d.options.Timeout)
+	defer cancel()
+	defer context.AfterFunc(p.d.life, cancel)()
+	return req.WithContext(ctx).Next()
+}
+
+// discover registers a discovery, so that Close waits for it.
+func (d *Database) discover() bool {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if !d.closed {
+		d.discoveries.Add(1)
+	}
+	return !d.closed
+}
+
+// attempts tells an operation what became of each of its attempts. It stands
+// below every retry of the SDK.
+type attempts struct{ c *connection }
+
+func (p attempts) Do(req *policy.Request) (*http.Response, error) {
+	if isDiscovery(req) {
+		return req.Next()
+	}
+	p.c.discovered.Store(true) // or the SDK would not have come so far
+	op, ok := req.Raw().Context().Value(operationKey{}).(*operation)
+	if !ok {
+		return req.Next()
+	}
+	if err := req.Raw().Context().Err(); err != nil {
+		return nil, err // not sent, and so known not to be applied
+	}
+	response, err := req.Next()
+	return response, op.attempted(response, err)
+}

@@ -1,0 +1,115 @@
+package cosmos
+
+import (
+	"errors"
+	"fmt"
+	"net/http"
+	"strings"
+
+	"github.com/Azure/azure-sdk-for-go/sdk/azcore"
+	"github.com/Azure/azure-sdk-for-go/sdk/azcore/runtime"
+	"github.com/go-json-experiment/json"
+
+	"oneeffect/internal/message"
+)
+
+// translate says once what an error means. The cause is text: no status and no
+// type of the SDK goes further than here.
+func (o *operation) translate(err error) error {
+	if err == nil {
+		return nil
+	}
+	if errors.Is(err, message.ErrRefused) {
+		return fmt.Errorf("%s: %w", o.name, err) // an answer that was read and is of no use
+	}
+	meaning, cause := message.ErrTransient, err
+	if rolledBack, ok := errors.AsType[refusal](err); ok {
+		meaning = meaningOf(rolledBack.status, "")
+	} else if answer, ok := errors.AsType[*azcore.ResponseError](err); ok {
+		meaning, cause = meaningOf(answer.StatusCode, substatus(answer)), errors.New(brief(answer))
+	}
+	switch {
+	case o.lost:
+		meaning = message.ErrUnknown
+	case !o.reached && meaning != message.ErrTransient:
+		meaning = message.ErrRefused // of the account itself, not of a record
+	}
+	return fmt.Errorf("%s: %w: %w", o.name, meaning, cause)
+}
+
+// refusal is the status of one operation of a batch that was rolled back.
+type refusal struct{ status int }
+
+func (r refusal) Error() string { return fmt.Sprintf("%d %s", r.status, http.StatusText(r.status)) }
+
+// What a substatus adds.
+const (
+	writeForbidden     = "3"    // of 403: the account's write region moves
+	accountNotFound    = "1008" // of 403: likewise
+	sessionUnavailable = "1002" // of 404: no replica is as new as the session
+	ownerNotFound      = "1003" // of 404: no such container, or no such database
+)
+
+// meaningOf is what a definite answer means. Of those that are not, it says what
+// they mean where the doubt does not matter.
+func meaningOf(status int, substatus string) error {
+	switch status {
+	case http.StatusConflict:
+		return message.ErrExists
+	case http.StatusPreconditionFailed:
+		return message.ErrConflict
+	case http.StatusNotFound:
+		switch substatus {
+		case sessionUnavailable:
+			return message.ErrTransient
+		case ownerNotFound:
+			return errNoContainer
+		}
+		return message.ErrNotFound
+	case http.StatusForbidden:
+		if substatus == writeForbidden || substatus == accountNotFound {
+			return message.ErrTransient
+		}
+		return message.ErrRefused
+	case http.StatusTooManyRequests, statusRetryWith, http.StatusRequestTimeout, http.StatusGone, http.StatusFailedDependency:
+		return message.ErrTransient
+	}
+	if status >= 500 {
+		return message.ErrTransient
+	}
+	return message.ErrRefused
+}
+
+// statusRetryWith answers a write that met another one of the same item.
+const statusRetryWith = 449
+
+var errNoContainer = fmt.Errorf("%w: the container or its database does not exist: create it", message.ErrRefused)
+
+func substatus(answer *azcore.ResponseError) string {
+	if answer.RawResponse == nil {
+		return ""
+	}
+	return answer.RawResponse.Header.Get(headerSubstatus)
+}
+
+// maxCause bounds what the service's own words add to an error.
+const maxCause = 240
+
+// brief is one line of what the SDK tells in twenty.
+func brief(answer *azcore.ResponseError) string {
+	text := fmt.Sprintf("%d %s", answer.StatusCode, http.StatusText(answer.StatusCode))
+	if answer.RawResponse == nil {
+		return text
+	}
+	var said struct {
+		Message string `json:"message"`
+	}
+	if body, err := runtime.Payload(answer.RawResponse); err == nil && json.Unmarshal(body, &said) == nil && said.Message != "" {
+		words := strings.Join(strings.Fields(said.Message), " ")
+		text += ": " + words[:min(len(words), maxCause)]
+	}
+	if activity := answer.RawResponse.Header.Get(headerActivity); activity != "" {
+		text += " (activity " + activity + ")"
+	}
+	return text
+}

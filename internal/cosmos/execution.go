@@ -1,0 +1,213 @@
+package cosmos
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"time"
+
+	"github.com/Azure/azure-sdk-for-go/sdk/azcore"
+	"github.com/Azure/azure-sdk-for-go/sdk/data/azcosmos"
+	"github.com/go-json-experiment/json"
+	"github.com/go-json-experiment/json/jsontext"
+
+	"oneeffect/internal/execution"
+	"oneeffect/internal/message"
+)
+
+// ExecutionStore keeps an execution and its outbox in one partition.
+type ExecutionStore struct{ d *Database }
+
+var _ execution.Store = (*ExecutionStore)(nil)
+
+// Create writes execution and outbox entry in one transactional batch, or neither.
+func (s *ExecutionStore) Create(ctx context.Context, e execution.Execution, entry execution.Entry) (execution.ETag, error) {
+	name := "create execution " + e.ID
+	document, err := encode(e)
+	if err != nil {
+		return "", fmt.Errorf("%s: %w", name, err)
+	}
+	outbox, err := encode(entry)
+	if err != nil {
+		return "", fmt.Errorf("%s: %w", name, err)
+	}
+	var etag azcore.ETag
+	err = s.do(ctx, &operation{name: name, write: true}, e.ID, func(ctx context.Context, items *azcosmos.ContainerClient) error {
+		batch := items.NewTransactionalBatch(azcosmos.NewPartitionKeyString(e.ID))
+		batch.CreateItem(document, nil)
+		batch.CreateItem(outbox, nil)
+		answer, err := items.ExecuteTransactionalBatch(ctx, batch, nil)
+		if err != nil {
+			return err
+		}
+		if !answer.Success {
+			return refusedBy(answer.OperationResults)
+		}
+		if len(answer.OperationResults) > 0 {
+			etag = answer.OperationResults[0].ETag
+		}
+		return versioned(etag, nil)
+	})
+	if err != nil {
+		return "", err
+	}
+	return execution.ETag(etag), nil
+}
+
+// refusedBy finds the operation that a batch was rolled back for: the first one
+// that does not merely depend on another.
+func refusedBy(results []azcosmos.TransactionalBatchResult) refusal {
+	for _, r := range results {
+		if r.StatusCode >= 300 && r.StatusCode != http.StatusFailedDependency {
+			return refusal{int(r.StatusCode)}
+		}
+	}
+	return refusal{http.StatusFailedDependency}
+}
+
+// Load reads an execution, no older than this process has seen it.
+func (s *ExecutionStore) Load(ctx context.Context, id string) (execution.Stored, error) {
+	var stored execution.Stored
+	o := &operation{name: "load execution " + id}
+	err := s.do(ctx, o, id, func(ctx context.Context, items *azcosmos.ContainerClient) error {
+		answer, err := items.ReadItem(ctx, azcosmos.NewPartitionKeyString(id), id, &azcosmos.ItemOptions{SessionToken: sessionOption(o.session)})
+		if err != nil {
+			return err
+		}
+		stored.ETag = execution.ETag(answer.ETag)
+		return decode(answer.Value, &stored.Execution, &stored.Execution.Unknown)
+	})
+	if err != nil {
+		return execution.Stored{}, err
+	}
+	return stored, nil
+}
+
+// Change applies a transition in one conditional patch: what it does not name stays
+// as it is, whoever wrote it.
+func (s *ExecutionStore) Change(ctx context.Context, id string, change execution.Change, unchanged execution.ETag) (execution.ETag, error) {
+	name := "change execution " + id
+	patch, err := patchFor(change)
+	if err != nil {
+		return "", fmt.Errorf("%s: %w", name, err)
+	}
+	condition, err := ifMatch(string(unchanged))
+	if err != nil {
+		return "", fmt.Errorf("%s: %w", name, err)
+	}
+	var etag azcore.ETag
+	err = s.do(ctx, &operation{name: name, write: true}, id, func(ctx context.Context, items *azcosmos.ContainerClient) error {
+		answer, err := items.PatchItem(ctx, azcosmos.NewPartitionKeyString(id), id, patch, &azcosmos.ItemOptions{IfMatchEtag: condition})
+		etag = answer.ETag
+		return versioned(etag, err)
+	})
+	if err != nil {
+		return "", err
+	}
+	return execution.ETag(etag), nil
+}
+
+// patchFor is the change as patch operations, at most five of the ten that the
+// service takes.
+func patchFor(change execution.Change) (azcosmos.PatchOperations, error) {
+	var patch azcosmos.PatchOperations
+	var errs []error
+	put := func(with func(string, any), path string, value any) {
+		text, err := encode(value)
+		errs = append(errs, err)
+		with(path, jsontext.Value(text)) // the SDK's own encoder would write it otherwise than encode
+	}
+	put(patch.AppendSet, "/status", change.Status)
+	if !change.EndedAt.IsZero() {
+		put(patch.AppendSet, "/endedAt", change.EndedAt)
+	}
+	if change.Result != nil {
+		put(patch.AppendSet, "/result", change.Result)
+	}
+	if change.Failure != nil {
+		put(patch.AppendSet, "/failure", change.Failure)
+	}
+	put(patch.AppendAdd, "/history/-", change.Note)
+	return patch, errors.Join(errs...)
+}
+
+// Sent removes an outbox entry. One that is gone was removed by somebody who sent
+// the same message.
+func (s *ExecutionStore) Sent(ctx context.Context, entry execution.Entry) error {
+	o := &operation{name: "remove outbox entry " + entry.ID, write: true}
+	err := s.do(ctx, o, entry.ExecutionID, func(ctx context.Context, items *azcosmos.ContainerClient) error {
+		_, err := items.DeleteItem(ctx, azcosmos.NewPartitionKeyString(entry.ExecutionID), entry.ID, nil)
+		return err
+	})
+	if errors.Is(err, message.ErrNotFound) {
+		return nil
+	}
+	return err
+}
+
+const (
+	// No order: the gateway serves none across partitions. No condition on _ts
+	// either, since only the answer says what time it is there; an entry lives for
+	// one send, so nearly all that is found is what a crash left behind.
+	unsent = "SELECT * FROM c WHERE c.kind = @kind"
+
+	unsentPage  = 100
+	unsentPages = 256 // of one round: what is young fills no more, or the next round goes on
+)
+
+// Unsent lists outbox entries older than age by the store's clock.
+func (s *ExecutionStore) Unsent(ctx context.Context, age time.Duration, limit int) ([]execution.Entry, error) {
+	var entries []execution.Entry
+	var next *string
+	for range unsentPages {
+		page, after, err := s.unsentPage(ctx, age, next)
+		if err != nil {
+			return nil, err
+		}
+		entries = append(entries, page...)
+		if after == nil || len(entries) >= limit {
+			break
+		}
+		next = after
+	}
+	return entries[:min(len(entries), max(limit, 0))], nil
+}
+
+func (s *ExecutionStore) unsentPage(ctx context.Context, least time.Duration, from *string) (old []execution.Entry, next *string, err error) {
+	o := &operation{name: "list unsent outbox entries"}
+	err = s.d.onItems(ctx, o, containerExecutions, func(ctx context.Context, items *azcosmos.ContainerClient) error {
+		page, err := items.NewQueryItemsPager(unsent, azcosmos.NewPartitionKey(), &azcosmos.QueryOptions{
+			PageSizeHint: unsentPage, ContinuationToken: from,
+			QueryParameters: []azcosmos.QueryParameter{{Name: "@kind", Value: execution.KindOutbox}},
+		}).NextPage(ctx)
+		if err != nil {
+			return err
+		}
+		next = page.ContinuationToken
+		for _, document := range page.Items {
+			since, err := age(page.RawResponse.Header, document)
+			if err != nil {
+				return err
+			}
+			if since < least {
+				continue
+			}
+			var entry execution.Entry
+			if err := json.Unmarshal(document, &entry); err != nil {
+				return fmt.Errorf("decode: %w: %w", message.ErrRefused, err)
+			}
+			old = append(old, entry)
+		}
+		return nil
+	})
+	return old, next, err
+}
+
+// do is onItems with the session of one execution.
+func (s *ExecutionStore) do(ctx context.Context, o *operation, id string, send func(context.Context, *azcosmos.ContainerClient) error) error {
+	o.session = s.d.sessions.of(id)
+	err := s.d.onItems(ctx, o, containerExecutions, send)
+	s.d.sessions.remember(id, o.session)
+	return err
+}

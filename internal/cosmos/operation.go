@@ -1,0 +1,120 @@
+package cosmos
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+
+	"github.com/Azure/azure-sdk-for-go/sdk/azcore"
+	"github.com/Azure/azure-sdk-for-go/sdk/data/azcosmos"
+)
+
+const (
+	headerSession   = "X-Ms-Session-Token"
+	headerSubstatus = "X-Ms-Substatus"
+	headerActivity  = "X-Ms-Activity-Id"
+)
+
+// operation is one call to the service, with the attempts that the SDK makes of it.
+type operation struct {
+	name  string // verb and object, for errors
+	write bool
+
+	session string // token of the last answer, refusals included (K5)
+	reached bool   // an attempt was made
+	lost    bool   // an attempt may have been applied and nobody said so
+}
+
+type operationKey struct{}
+
+// attempted takes down what one attempt showed. A read is known by its last
+// attempt. A write stays in doubt once it is, and is given an error that no layer
+// of the SDK will retry (K2).
+func (o *operation) attempted(response *http.Response, err error) error {
+	o.reached = true
+	doubt := true
+	switch {
+	case err != nil:
+		doubt = !neverSent(err)
+	default:
+		if token := response.Header.Get(headerSession); token != "" {
+			o.session = token
+		}
+		doubt = !definite(response.StatusCode)
+	}
+	o.lost = doubt || o.write && o.lost
+	if err != nil && doubt && o.write {
+		return lostWrite{err}
+	}
+	return err
+}
+
+// definite tells statuses that say: not applied. Success is none of them, since
+// an operation that ends in an error although it was answered with success could
+// not read the answer; 207 is a batch that was rolled back.
+func definite(status int) bool {
+	switch status {
+	case http.StatusMultiStatus:
+		return true
+	case http.StatusRequestTimeout, http.StatusGone:
+		return false
+	}
+	return status >= 400 && status < 500
+}
+
+// neverSent recognises the failures of looking up a name and of dialling: there
+// was no connection to send anything on. All others may have come after the
+// request was written, ETIMEDOUT and EHOSTUNREACH of a standing connection too.
+func neverSent(err error) bool {
+	if _, ok := errors.AsType[*net.DNSError](err); ok {
+		return true
+	}
+	broken, ok := errors.AsType[*net.OpError](err)
+	return ok && broken.Op == "dial"
+}
+
+// lostWrite hides an error from the SDK's retry policies, which replay writes
+// after some errors of a standing connection.
+type lostWrite struct{ cause error }
+
+func (e lostWrite) Error() string { return e.cause.Error() }
+
+// NonRetriable is what azcore's retry policy asks an error for.
+func (e lostWrite) NonRetriable() {}
+
+// do carries out one operation within its bound.
+func (d *Database) do(ctx context.Context, o *operation, send func(context.Context, *azcosmos.Client) error) error {
+	c, err := d.connect()
+	if err != nil {
+		return fmt.Errorf("%s: %w", o.name, err)
+	}
+	ctx, cancel := context.WithTimeout(ctx, d.options.Timeout)
+	defer cancel()
+	err = send(context.WithValue(ctx, operationKey{}, o), c.client)
+	if err != nil && !c.discovered.Load() {
+		d.forget(ctx, c)
+	}
+	return o.translate(err)
+}
+
+// onItems is do for an operation on the items of a container.
+func (d *Database) onItems(ctx context.Context, o *operation, container string, send func(context.Context, *azcosmos.ContainerClient) error) error {
+	return d.do(ctx, o, func(ctx context.Context, client *azcosmos.Client) error {
+		items, err := client.NewContainer(d.options.Database, container)
+		if err != nil {
+			return err
+		}
+		return send(ctx, items)
+	})
+}
+
+// versioned makes a success without an ETag an error: the write stands, but nobody
+// could name its version, so it is to be read back like a lost one.
+func versioned(etag azcore.ETag, err error) error {
+	if err == nil && etag == "" {
+		return errors.New("the answer names no version")
+	}
+	return err
+}
