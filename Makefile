@@ -15,11 +15,11 @@ GOLANGCI_LINT_VERSION := v2.15.0
 # Commands whose time has not come. They fail, so that nobody mistakes their silence for success.
 NOT_BUILT := conformance crash sim evidence bench soak otel-check drill k8s-dryrun infra-check
 
-run: ## the whole system on this machine's loopback, until Ctrl-C
-	@go run ./cmd/local up
+run: build ## the whole system on this machine's loopback, until Ctrl-C
+	@bin/local up
 
-demo: ## the fourteen arrows with real processes and a real kill, each printed as it is observed (KEEP=1: leave everything up)
-	@go run ./cmd/local demo
+demo: build ## the fourteen arrows with real processes and a real kill, each printed as it is observed (KEEP=1: leave everything up)
+	@bin/local demo
 
 test: ## every test, under the race detector
 	@command -v $(firstword $(shell go env CC)) >/dev/null || { \
@@ -44,6 +44,9 @@ drill: ## scale out and in under load, with and without SIGTERM
 k8s-dryrun: ## the manifests against a real Kubernetes API server
 infra-check: ## Bicep, manifests, compose and workflow files
 
+build: ## every program, into bin/
+	@go build -o bin/ ./cmd/... ./emulator
+
 fmt: ## format every Go file
 	gofmt -w $$(go list -f '{{.Dir}}' ./...)
 
@@ -63,4 +66,4 @@ help:
 	@awk -F ':.*## ' -v late=" $(NOT_BUILT) " '/^[a-z0-9-]+:.*## / { \
 		printf "make %-12s %s%s\n", $$1, $$2, index(late, " " $$1 " ") ? " (not built yet)" : "" }' $(firstword $(MAKEFILE_LIST))
 
-.PHONY: run demo test check fuzz fmt lint help $(NOT_BUILT)
+.PHONY: run demo test check fuzz build fmt lint help $(NOT_BUILT)
