@@ -1,0 +1,181 @@
+package downstream
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/url"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/go-json-experiment/json/jsontext"
+	"go.yaml.in/yaml/v4"
+	"golang.org/x/net/http/httpguts"
+
+	"oneeffect/internal/message"
+)
+
+// What a handler does that does not say otherwise.
+const (
+	defaultMethod     = http.MethodPost
+	defaultTimeout    = 20 * time.Second
+	defaultHeader     = "Idempotency-Key"
+	defaultWindow     = 24 * time.Hour
+	defaultAttempts   = 8
+	defaultBackoffMin = 2 * time.Second
+	defaultBackoffMax = 5 * time.Minute
+)
+
+// entry is a handler as it stands in the file.
+type entry struct {
+	Type    string `yaml:"type"`
+	Request struct {
+		Method  string   `yaml:"method"`
+		URL     string   `yaml:"url"`
+		Timeout duration `yaml:"timeout"`
+	} `yaml:"request"`
+	Idempotency struct {
+		Honoured       *bool    `yaml:"honoured"`
+		Header         string   `yaml:"header"`
+		Form           Form     `yaml:"form"`
+		Window         duration `yaml:"window"`
+		InProgress     int      `yaml:"inProgress"`
+		ReplayedHeader string   `yaml:"replayedHeader"`
+	} `yaml:"idempotency"`
+	Auth   string `yaml:"auth"`
+	Result string `yaml:"result"`
+	Retry  struct {
+		Attempts *int   `yaml:"attempts"`
+		Backoff  spread `yaml:"backoff"`
+	} `yaml:"retry"`
+}
+
+// duration is a time.Duration written "20s".
+type duration time.Duration
+
+func (d *duration) UnmarshalYAML(n *yaml.Node) error {
+	value, err := time.ParseDuration(n.Value)
+	if err != nil || value <= 0 {
+		return fmt.Errorf("%q is not a positive duration such as 20s or 5m", n.Value)
+	}
+	*d = duration(value)
+	return nil
+}
+
+// spread is the shortest and the longest of a range of durations, written "2s..5m".
+type spread struct{ from, to duration }
+
+func (s *spread) UnmarshalYAML(n *yaml.Node) error {
+	from, to, _ := strings.Cut(n.Value, "..")
+	err := errors.Join(s.from.UnmarshalYAML(&yaml.Node{Value: from}), s.to.UnmarshalYAML(&yaml.Node{Value: to}))
+	if err != nil || s.from > s.to {
+		return fmt.Errorf("%q is not a range of durations such as 2s..5m", n.Value)
+	}
+	return nil
+}
+
+// handler reads one entry and checks it. A mistake does not end the checking.
+func (r *reading) handler(item *yaml.Node) Declared {
+	e := r.load(item)
+	d := Declared{
+		Type:    e.Type,
+		Method:  cmp.Or(e.Request.Method, defaultMethod),
+		URL:     e.Request.URL,
+		Timeout: cmp.Or(time.Duration(e.Request.Timeout), defaultTimeout),
+		Result:  e.Result,
+	}
+	r.checkType(item, d.Type)
+	r.checkRequest(item, d)
+	if d.Result != "" && !jsontext.Pointer(d.Result).IsValid() {
+		r.mistake(at(item, "result"), "%q is not a JSON pointer such as /id", d.Result)
+	}
+	var err error
+	if d.Auth, err = parseAuth(e.Auth, r.getenv); err != nil {
+		r.mistake(at(item, "auth"), "%w", err)
+	}
+	switch {
+	case e.Idempotency.Honoured == nil:
+		r.mistake(at(item, "idempotency"), "idempotency: { honoured: true or false } is missing: every retry is computed from it")
+	case *e.Idempotency.Honoured:
+		r.keyed(item, e, &d)
+	default:
+		r.keyless(item, &d)
+	}
+	return d
+}
+
+func (r *reading) checkType(item *yaml.Node, taskType string) {
+	line := at(item, "type")
+	if err := message.CheckType(taskType); err != nil {
+		r.mistake(line, "%w", err)
+		return
+	}
+	if first, twice := r.declared[taskType]; twice {
+		r.mistake(line, "%s is declared already, in line %d", taskType, first)
+		return
+	}
+	r.declared[taskType] = line
+}
+
+func (r *reading) checkRequest(item *yaml.Node, d Declared) {
+	if !httpguts.ValidHeaderFieldName(d.Method) || d.Method != strings.ToUpper(d.Method) || d.Method == http.MethodConnect {
+		r.mistake(at(item, "request", "method"), "%q is not a method such as POST or PUT", d.Method)
+	}
+	u, err := url.Parse(d.URL)
+	if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" || u.User != nil || u.Fragment != "" {
+		r.mistake(at(item, "request", "url"), "url %q is not of the form http(s)://host/path; credentials belong into auth", d.URL)
+	}
+}
+
+// keyed fills in what a downstream that honours the key declares.
+func (r *reading) keyed(item *yaml.Node, e entry, d *Declared) {
+	i := e.Idempotency
+	d.Keyed = true
+	d.Header = cmp.Or(i.Header, defaultHeader)
+	d.Form = cmp.Or(i.Form, Bare)
+	d.Window = cmp.Or(time.Duration(i.Window), defaultWindow)
+	d.InProgress = i.InProgress
+	d.ReplayedHeader = i.ReplayedHeader
+	d.BackoffMin = cmp.Or(time.Duration(e.Retry.Backoff.from), defaultBackoffMin)
+	d.BackoffMax = cmp.Or(time.Duration(e.Retry.Backoff.to), defaultBackoffMax)
+	d.Attempts = defaultAttempts
+	if e.Retry.Attempts != nil {
+		d.Attempts = *e.Retry.Attempts
+	}
+	if !httpguts.ValidHeaderFieldName(d.Header) {
+		r.mistake(at(item, "idempotency", "header"), "%q is not a header name", d.Header)
+	}
+	if d.ReplayedHeader != "" && !httpguts.ValidHeaderFieldName(d.ReplayedHeader) {
+		r.mistake(at(item, "idempotency", "replayedHeader"), "%q is not a header name", d.ReplayedHeader)
+	}
+	if d.Form != Bare && d.Form != Quoted {
+		r.mistake(at(item, "idempotency", "form"), "form is %q, %s and %s are known", d.Form, Bare, Quoted)
+	}
+	if d.InProgress != 0 && (d.InProgress < 400 || d.InProgress > 499) {
+		r.mistake(at(item, "idempotency", "inProgress"), "inProgress is %d, a status from 400 to 499 is expected (409 as a rule)", d.InProgress)
+	}
+	if d.Attempts < 1 {
+		r.mistake(at(item, "retry", "attempts"), "attempts is %d, at least 1 is needed", d.Attempts)
+	}
+}
+
+// resent are the methods that net/http sends again by itself after a lost connection.
+var resent = []string{http.MethodGet, http.MethodHead, http.MethodOptions, http.MethodTrace}
+
+// keyless refuses what would be without meaning, or dangerous, where no key is honoured.
+func (r *reading) keyless(item *yaml.Node, d *Declared) {
+	d.Attempts = 1
+	if slices.Contains(resent, d.Method) {
+		r.mistake(at(item, "request", "method"), "%s without a key may be sent twice by the HTTP client: declare another method", d.Method)
+	}
+	for _, name := range []string{"header", "form", "window", "inProgress", "replayedHeader"} {
+		if i := member(item, "idempotency"); i != nil && member(i, name) != nil {
+			r.mistake(at(i, name), "idempotency.%s has no meaning where no key is honoured", name)
+		}
+	}
+	if retry := member(item, "retry"); retry != nil {
+		r.mistake(retry.Line, "retry has no meaning where no key is honoured: the first failure is final")
+	}
+}
