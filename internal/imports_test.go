@@ -148,6 +148,7 @@ var libraries = []struct {
 
 	{"github.com/go-json-experiment/json", []string{"leaf", "guard", "story", "adapter", "evidence", "command", "emulator", "emulator/control"}, "JSON is no business of this package"},
 	{"go.yaml.in/yaml/v4", []string{"command", "internal/downstream"}, "handlers are declared in YAML and nothing else is"},
+	{"golang.org/x/net/http/httpguts", []string{"internal/downstream"}, "internal/downstream alone writes headers that an operator declared"},
 	{"golang.org/x/sync/errgroup", []string{"command"}, "commands run several things side by side until the first ends"},
 	{"github.com/coder/websocket", []string{"emulator"}, "WebSocket is a door of the emulator"},
 	{"github.com/tidwall/jsonc", []string{"emulator"}, "comments in JSON stand only in the emulator's configuration"},
