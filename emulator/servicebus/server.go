@@ -9,7 +9,6 @@ import (
 	"net"
 	"sync"
 
-	"oneeffect/emulator/amqp"
 	"oneeffect/emulator/control"
 	"oneeffect/emulator/servicebus/broker"
 )
@@ -19,6 +18,7 @@ var ErrServerClosed = errors.New("the Service Bus emulator is closed")
 
 // Server is one namespace and its doors.
 type Server struct {
+	name      string // the namespace's, in error texts
 	hub       *control.Hub
 	namespace *broker.Namespace
 	keys      map[string]string
@@ -37,6 +37,9 @@ func New(h *control.Hub, c Config) (*Server, error) {
 	if len(keys) == 0 {
 		keys = map[string]string{DefaultKeyName: DefaultKey}
 	}
+	if c.Name == "" {
+		c.Name = "sbemulatorns"
+	}
 	namespace, err := broker.New(h, c.Namespace)
 	if err != nil {
 		return nil, fmt.Errorf("start Service Bus emulator: %w", err)
@@ -45,7 +48,7 @@ func New(h *control.Hub, c Config) (*Server, error) {
 	if log == nil {
 		log = slog.New(slog.DiscardHandler)
 	}
-	s := &Server{hub: h, namespace: namespace, keys: maps.Clone(keys), log: log}
+	s := &Server{name: c.Name + ".servicebus.onebox.windows-int.net", hub: h, namespace: namespace, keys: maps.Clone(keys), log: log}
 	s.life, s.end = context.WithCancelCause(context.Background())
 	return s, nil
 }
@@ -103,9 +106,3 @@ func (s *Server) Close() error {
 	s.namespace.Close()
 	return nil
 }
-
-func (s *Server) serve(ctx context.Context, nc net.Conn) error {
-	return amqp.Serve(ctx, nc, nil, amqp.Options{ContainerID: s.namespaceID(), Log: s.log})
-}
-
-func (s *Server) namespaceID() string { return "oneeffect" }

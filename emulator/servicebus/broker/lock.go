@@ -11,7 +11,7 @@ import (
 // lock gives a reserved entry a new lock that starts now.
 func (q *Queue) lock(e *entry, client string, now time.Time) {
 	e.state, e.client = Locked, client
-	e.token, e.lockedUntil = newToken(), now.Add(q.config.LockDuration)
+	e.token, e.lockedUntil = NewToken(), now.Add(q.config.LockDuration)
 	q.locks[e.token] = e
 	q.setDeadline(e, e.lockedUntil)
 }

@@ -40,7 +40,8 @@ type Message struct {
 // Token names one lock. It is a random UUID in the byte order of RFC 9562.
 type Token [16]byte
 
-func newToken() Token {
+// NewToken makes a token that no lock has had.
+func NewToken() Token {
 	var t Token
 	_, _ = rand.Read(t[:]) // it never fails: crypto/rand ends the program instead
 	t[6] = t[6]&0x0f | 0x40

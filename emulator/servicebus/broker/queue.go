@@ -74,8 +74,8 @@ func (q *Queue) Path() string { return q.config.Name }
 // LockDuration is how long a lock lasts.
 func (q *Queue) LockDuration() time.Duration { return q.config.LockDuration }
 
-// IsDeadLetter reports whether the queue is a dead letter queue, which takes no messages from senders.
-func (q *Queue) IsDeadLetter() bool { return q.isDeadLetter }
+// TakesSends reports whether clients may send to the queue: not to a subscription, nor to a dead letter queue.
+func (q *Queue) TakesSends() bool { return q.source == nil }
 
 // begin takes the mutex and brings the queue up to date; end tells the timekeeper what has become of its deadline.
 //
@@ -141,8 +141,8 @@ func (q *Queue) advance(now time.Time) {
 // Enqueue takes messages from a sender, all or none. It returns their sequence numbers, 0 for a duplicate that was
 // accepted and dropped.
 func (q *Queue) Enqueue(client string, messages ...*Message) ([]int64, error) {
-	if q.isDeadLetter {
-		return nil, fmt.Errorf("send to %s: %w: a dead letter queue takes messages only from its queue", q.config.Name, ErrInvalid)
+	if !q.TakesSends() {
+		return nil, fmt.Errorf("send to %s: %w: messages come here only from the entity it belongs to", q.config.Name, ErrInvalid)
 	}
 	size := 0
 	for _, m := range messages {

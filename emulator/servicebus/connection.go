@@ -1,0 +1,306 @@
+package servicebus
+
+import (
+	"context"
+	"log/slog"
+	"net"
+	"net/http"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"oneeffect/emulator/amqp"
+	"oneeffect/emulator/control"
+	"oneeffect/emulator/servicebus/broker"
+)
+
+const (
+	cbsAddress       = "$cbs"
+	managementSuffix = "/$management"
+
+	// senderCredit is how many messages a sender may have on their way. It bounds what a rule holds.
+	senderCredit = 1000
+	// maxRequests bounds the requests of one connection that rules hold.
+	maxRequests = 1000
+
+	// idleTimeout is what the service announces; clients send something in half of it.
+	idleTimeout = 4 * time.Minute
+)
+
+// connection is one client's connection. The client is whoever its ApplicationID says: the part of the user-agent
+// before the SDK's own.
+type connection struct {
+	server *Server
+	amqp   *amqp.Conn
+	client string
+	cut    <-chan struct{} // closed once the client is isolated
+
+	requests atomic.Int64 // under rules now
+
+	mu       sync.Mutex
+	tokens   map[string]time.Time // by resource below the host, until when
+	cbs      *amqp.Link           // the one $cbs sender a connection may have
+	repliers map[string]*replier  // by the address that requests name in reply-to
+}
+
+var _ amqp.Handler = (*connection)(nil)
+
+// incoming is what an incoming link's messages go to; outgoing is what an outgoing link's credit goes to.
+type (
+	incoming interface{ transfer(*amqp.Delivery) }
+	outgoing interface{ credit() }
+	// settled is an outgoing link whose messages the client settles.
+	settled interface {
+		disposition(*amqp.Delivery, amqp.State, bool)
+	}
+)
+
+func (s *Server) serve(ctx context.Context, nc net.Conn) error {
+	c := &connection{
+		server:   s,
+		tokens:   make(map[string]time.Time),
+		repliers: make(map[string]*replier),
+	}
+	return amqp.Serve(ctx, nc, c, amqp.Options{
+		ContainerID: s.name,
+		MaxDelivery: 2 * broker.MaxMessage,
+		IdleTimeout: idleTimeout,
+		Log:         s.log,
+	})
+}
+
+// Open learns who the client is. An isolated client is cut off at once: to it, the server is gone.
+func (c *connection) Open(conn *amqp.Conn) *amqp.Error {
+	c.amqp = conn
+	agent, _ := annotation(conn.Peer.Properties, "user-agent")
+	c.client = clientName(agent)
+	c.cut = c.server.hub.IsolatedC(c.client)
+	if err := c.server.enter(); err != nil {
+		return amqp.Errorf(amqp.ErrCondConnectionForced, "%s", err)
+	}
+	go func() {
+		defer c.server.work.Done()
+		select {
+		case <-c.cut:
+			conn.Cut()
+		case <-conn.Context().Done():
+		}
+	}()
+	if c.isolated() {
+		return nil
+	}
+	c.server.hub.Record(control.Event{Service: service, Kind: "connected", Client: c.client})
+	return nil
+}
+
+// clientName is the ApplicationID that azservicebus puts in front of its own user-agent.
+func clientName(agent any) string {
+	text, _ := agent.(string)
+	name, _, ok := strings.Cut(text, " azsdk-")
+	if !ok {
+		return ""
+	}
+	return name
+}
+
+// Closed notes the end. Locks that the client held stay until they expire.
+func (c *connection) Closed(_ *amqp.Conn, err error) {
+	e := control.Event{Service: service, Kind: "disconnected", Client: c.client}
+	if err != nil {
+		e.Reason = err.Error()
+	}
+	c.server.hub.Record(e)
+}
+
+// Attach gives a link its meaning by its address.
+func (c *connection) Attach(l *amqp.Link) {
+	address, ok := linkAddress(l)
+	switch path, isManagement := cutSuffixFold(address, managementSuffix); {
+	case l.Peer.Coordinator:
+		c.refuse(l, amqp.Errorf(amqp.ErrCondNotImplemented, "transactions are not supported by this emulator yet"))
+	case !ok:
+		c.refuse(l, amqp.Errorf(amqp.ErrCondInvalidField, "the link %q names no address", l.Peer.Name))
+	case strings.EqualFold(address, cbsAddress):
+		c.attachCBS(l)
+	case isManagement:
+		c.attachManagement(l, path)
+	default:
+		c.attachEntity(l, address)
+	}
+}
+
+func linkAddress(l *amqp.Link) (string, bool) {
+	if l.Outgoing() {
+		if l.Peer.Source == nil {
+			return "", false
+		}
+		return l.Peer.Source.Address, l.Peer.Source.Address != ""
+	}
+	if l.Peer.Target == nil {
+		return "", false
+	}
+	return l.Peer.Target.Address, l.Peer.Target.Address != ""
+}
+
+func cutSuffixFold(s, suffix string) (string, bool) {
+	if n := len(s) - len(suffix); n >= 0 && strings.EqualFold(s[n:], suffix) {
+		return s[:n], true
+	}
+	return s, false
+}
+
+// attachEntity attaches a sender or a receiver of messages.
+func (c *connection) attachEntity(l *amqp.Link, address string) {
+	entity, err := c.server.namespace.Find(address)
+	if err != nil {
+		c.refuse(l, c.server.notFound(address))
+		return
+	}
+	var accept func()
+	if l.Outgoing() {
+		accept, err = c.attachReceiver(l, entity)
+	} else {
+		accept, err = c.attachSender(l, entity)
+	}
+	if err != nil {
+		c.refuse(l, wireError(err))
+		return
+	}
+	c.perform(operation{
+		op:   control.Op{Operation: "attach", Entity: entityText(entity.Path())},
+		link: l,
+		apply: func() func() {
+			claim := "Send"
+			if l.Outgoing() {
+				claim = "Listen"
+			}
+			if !c.authorized(entity.Path()) {
+				return func() {
+					c.refuse(l, amqp.Errorf(amqp.ErrCondUnauthorizedAccess,
+						"Unauthorized access. '%s' claim(s) are required to perform this operation. Resource: 'sb://%s/%s'.", claim, c.server.name, address))
+				}
+			}
+			return accept
+		},
+	})
+}
+
+func (s *Server) notFound(path string) *amqp.Error {
+	return amqp.Errorf(amqp.ErrCondNotFound, "The messaging entity 'sb://%s/%s' could not be found.", s.name, path)
+}
+
+// refuse answers an attach that cannot be. A link that has ended meanwhile needs no answer.
+func (c *connection) refuse(l *amqp.Link, e *amqp.Error) { c.log("refuse link", l.Refuse(e)) }
+
+// detach ends a link, or refuses it if it is not attached yet.
+func (c *connection) detach(l *amqp.Link, e *amqp.Error) { c.log("detach link", l.Detach(e)) }
+
+// log notes an answer that found nobody: the peer has moved on, which is its right.
+func (c *connection) log(what string, err error) {
+	if err != nil {
+		c.server.log.Debug("answer not sent", slog.String("what", what), slog.String("client", c.client), slog.Any("err", err))
+	}
+}
+
+// authorized reports whether a token that stands covers a path.
+func (c *connection) authorized(path string) bool {
+	now := c.server.hub.Now()
+	path = entityText(path)
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for resource, until := range c.tokens {
+		if until.After(now) && (resource == "" || covers(resource, path)) {
+			return true
+		}
+	}
+	return false
+}
+
+// Transfer hands a message to what its link is attached to.
+func (c *connection) Transfer(d *amqp.Delivery) {
+	if to, ok := d.Link.Data.(incoming); ok {
+		to.transfer(d)
+	}
+}
+
+// Credit tells what a link is attached to that the client takes messages.
+func (c *connection) Credit(l *amqp.Link) {
+	if to, ok := l.Data.(outgoing); ok {
+		to.credit()
+	}
+}
+
+// Disposition hands a settlement to the receiver it belongs to.
+func (c *connection) Disposition(d *amqp.Delivery, state amqp.State, isSettled bool) {
+	if to, ok := d.Link.Data.(settled); ok {
+		to.disposition(d, state, isSettled)
+	}
+}
+
+// Detached frees what only one link may have. Receivers see the end of their link by themselves.
+func (c *connection) Detached(l *amqp.Link, _ *amqp.Error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.cbs == l {
+		c.cbs = nil
+	}
+	for address, p := range c.repliers {
+		if p.link == l {
+			delete(c.repliers, address)
+		}
+	}
+}
+
+// attachReplier attaches a link on which replies of $cbs or of $management go to the client.
+func (c *connection) attachReplier(l *amqp.Link, names replyNames) {
+	if l.Peer.Target == nil || l.Peer.Target.Address == "" {
+		c.refuse(l, amqp.Errorf(amqp.ErrCondInvalidField, "the link %q names no target address, so no request can ask for a reply on it", l.Peer.Name))
+		return
+	}
+	p := &replier{link: l, names: names}
+	l.Data = p
+	c.mu.Lock()
+	c.repliers[l.Peer.Target.Address] = p
+	c.mu.Unlock()
+	c.log("accept link", l.Accept(amqp.Acceptance{}))
+}
+
+// reply sends a reply to the link that the request names.
+func (c *connection) reply(r *request, names replyNames, answer reply) {
+	c.mu.Lock()
+	p := c.repliers[r.replyTo]
+	c.mu.Unlock()
+	if p == nil {
+		c.log("reply", amqp.ErrGone)
+		return
+	}
+	message, err := answer.encode(names, r.id)
+	if err != nil {
+		c.server.log.Error("reply not encoded", slog.Any("err", err))
+		message, err = reply{status: http.StatusInternalServerError, description: err.Error()}.encode(names, r.id)
+	}
+	if err == nil {
+		p.send(message)
+	}
+}
+
+// request runs a request past the rules and replies.
+func (c *connection) request(r *request, names replyNames, op control.Op, run func() reply) {
+	if c.requests.Add(1) > maxRequests {
+		c.requests.Add(-1)
+		c.reply(r, names, reply{status: http.StatusServiceUnavailable, description: "too many requests of this connection wait for their answers"})
+		return
+	}
+	c.perform(operation{
+		op:   op,
+		link: r.delivery.Link,
+		apply: func() func() {
+			answer := run()
+			c.requests.Add(-1)
+			return func() { c.reply(r, names, answer) }
+		},
+		refuse: func(d control.Decision) { c.reply(r, names, orderedReply(d)) },
+		ended:  func(control.Kind) { c.requests.Add(-1) },
+	})
+}

@@ -1,0 +1,272 @@
+package servicebus
+
+import (
+	"bytes"
+	"crypto/rand"
+	"fmt"
+	"math"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"oneeffect/emulator/amqp"
+	"oneeffect/emulator/servicebus/broker"
+)
+
+// batchFormat is the message-format of a batch: each data section is one whole encoded message.
+const batchFormat = 0x80013700
+
+// maxBatch bounds the messages of one batch. The size limit alone would allow some tens of thousands of empty ones.
+const maxBatch = 4_500
+
+// Annotations that belong to the broker, and those that senders set.
+const (
+	annotationSequence    = amqp.Symbol("x-opt-sequence-number")
+	annotationEnqueued    = amqp.Symbol("x-opt-enqueued-time")
+	annotationLockedUntil = amqp.Symbol("x-opt-locked-until")
+	annotationEnqueueSeq  = amqp.Symbol("x-opt-enqueue-sequence-number")
+	annotationSource      = amqp.Symbol("x-opt-deadletter-source")
+	annotationState       = amqp.Symbol("x-opt-message-state")
+	annotationToken       = amqp.Symbol("x-opt-lock-token")
+	annotationScheduled   = amqp.Symbol("x-opt-scheduled-enqueue-time")
+	annotationPartition   = amqp.Symbol("x-opt-partition-key")
+)
+
+// brokerOwned are taken away from what a sender gives: a client must not believe the lock of another life.
+var brokerOwned = []amqp.Symbol{
+	annotationSequence, annotationEnqueued, annotationLockedUntil, annotationEnqueueSeq, annotationSource, annotationState,
+}
+
+// content is a message in the sections it came in. What nobody has a reason to change stays the sender's bytes.
+type content struct {
+	header              amqp.Header
+	deliveryAnnotations amqp.Map
+	messageAnnotations  amqp.Map
+	properties          []byte
+	application         amqp.Section
+	body                []byte
+	footer              []byte
+}
+
+// parseMessage reads an encoded message as a sender gave it. The message keeps views of raw.
+func parseMessage(raw []byte) (*broker.Message, error) {
+	sections, err := amqp.SplitMessage(raw)
+	if err != nil {
+		return nil, err
+	}
+	c := &content{properties: sections.Properties, application: sections.ApplicationProperties, body: sections.Body, footer: sections.Footer}
+	if c.header, err = sections.DecodeHeader(); err != nil {
+		return nil, fmt.Errorf("header: %w", err)
+	}
+	if c.deliveryAnnotations, err = sections.DeliveryAnnotations.Map(); err != nil {
+		return nil, fmt.Errorf("delivery annotations: %w", err)
+	}
+	if c.messageAnnotations, err = sections.MessageAnnotations.Map(); err != nil {
+		return nil, fmt.Errorf("message annotations: %w", err)
+	}
+	if _, err := sections.ApplicationProperties.Map(); err != nil {
+		return nil, fmt.Errorf("application properties: %w", err)
+	}
+	properties, err := sections.DecodeProperties()
+	if err != nil {
+		return nil, fmt.Errorf("properties: %w", err)
+	}
+	if properties.MessageID == nil {
+		// The service makes one, and a client that finds no properties shows no delivery count.
+		properties.MessageID = rand.Text()
+		if c.properties, err = amqp.AppendProperties(nil, properties); err != nil {
+			return nil, fmt.Errorf("properties: %w", err)
+		}
+	}
+	m := &broker.Message{
+		ID:            idText(properties.MessageID),
+		CorrelationID: idText(properties.CorrelationID),
+		Subject:       properties.Subject.Or(""),
+		TimeToLive:    time.Duration(c.header.TTL.Or(0)) * time.Millisecond,
+		Size:          len(raw),
+		Content:       c,
+	}
+	m.ScheduledFor, err = c.adoptAnnotations()
+	return m, err
+}
+
+// adoptAnnotations takes away what belongs to the broker, and reads the one annotation that orders something.
+func (c *content) adoptAnnotations() (scheduled time.Time, err error) {
+	for _, name := range brokerOwned {
+		c.messageAnnotations = without(c.messageAnnotations, name)
+	}
+	c.deliveryAnnotations = without(c.deliveryAnnotations, annotationToken)
+	if v, ok := annotation(c.messageAnnotations, annotationPartition); ok && v != nil {
+		if _, ok := v.(string); !ok {
+			return time.Time{}, fmt.Errorf("%s is of type %T: %w: it must be a string", annotationPartition, v, broker.ErrInvalid)
+		}
+	}
+	v, ok := annotation(c.messageAnnotations, annotationScheduled)
+	if !ok {
+		return time.Time{}, nil
+	}
+	if scheduled, ok = v.(time.Time); !ok {
+		return time.Time{}, fmt.Errorf("%s is of type %T: %w: it must be a timestamp", annotationScheduled, v, broker.ErrInvalid)
+	}
+	return scheduled, nil
+}
+
+// annotation finds an annotation under a symbol, as it should be, or a string, as some clients send it.
+func annotation(m amqp.Map, name amqp.Symbol) (any, bool) {
+	if v, ok := m.Get(name); ok {
+		return v, true
+	}
+	return m.Get(string(name))
+}
+
+func without(m amqp.Map, name amqp.Symbol) amqp.Map {
+	if _, ok := annotation(m, name); !ok {
+		return m
+	}
+	m.Delete(name)
+	m.Delete(string(name))
+	return m
+}
+
+// idText is a message-id or correlation-id, which may be of four types, as text.
+func idText(id any) string {
+	switch id := id.(type) {
+	case string:
+		return id
+	case uint64:
+		return strconv.FormatUint(id, 10)
+	case amqp.UUID:
+		return id.String()
+	case []byte:
+		return fmt.Sprintf("%x", id)
+	}
+	return ""
+}
+
+// parseTransfer reads the messages of a transfer: one, or those of a batch. The envelope of a batch is no message.
+func parseTransfer(format uint32, raw []byte) ([]*broker.Message, error) {
+	switch format {
+	case 0:
+		m, err := parseMessage(raw)
+		return []*broker.Message{m}, err
+	case batchFormat:
+	default:
+		return nil, fmt.Errorf("message-format %#x: %w: 0 and %#x are", format, broker.ErrUnsupported, uint32(batchFormat))
+	}
+	envelope, err := amqp.SplitMessage(raw)
+	if err != nil {
+		return nil, fmt.Errorf("batch: %w", err)
+	}
+	sections, err := envelope.DataSections()
+	if err != nil {
+		return nil, fmt.Errorf("batch: %w", err)
+	}
+	if len(sections) == 0 || len(sections) > maxBatch {
+		return nil, fmt.Errorf("batch of %d messages: %w: 1 to %d are allowed", len(sections), broker.ErrInvalid, maxBatch)
+	}
+	messages := make([]*broker.Message, len(sections))
+	for i, section := range sections {
+		// Copied, or one message left over would keep the whole batch in memory.
+		if messages[i], err = parseMessage(bytes.Clone(section)); err != nil {
+			return nil, fmt.Errorf("message %d of the batch: %w", i, err)
+		}
+	}
+	return messages, nil
+}
+
+// encode writes a delivery as the service shows it, in consecutive parts.
+func encode(d *broker.Delivery) ([][]byte, error) {
+	c, ok := d.Message.Content.(*content)
+	if !ok {
+		return nil, fmt.Errorf("message %s has content %T", d.Message.ID, d.Message.Content)
+	}
+	head, err := c.appendHead(make([]byte, 0, 192), d)
+	if err != nil {
+		return nil, err
+	}
+	application, err := c.changed(d.Changes)
+	if err != nil {
+		return nil, err
+	}
+	return [][]byte{head, c.properties, application, c.body, c.footer}, nil
+}
+
+// appendHead appends the sections before the bare message: what the broker knows, and what the sender said there.
+func (c *content) appendHead(dst []byte, d *broker.Delivery) ([]byte, error) {
+	header := c.header
+	header.DeliveryCount = amqp.Some(d.Failures)
+	header.TTL = amqp.Optional[uint32]{}
+	if ttl := d.TimeToLive.Milliseconds(); ttl <= math.MaxUint32 {
+		header.TTL = amqp.Some(uint32(ttl))
+	}
+	dst = amqp.AppendHeader(dst, header)
+
+	delivery := c.deliveryAnnotations
+	if !d.LockedUntil.IsZero() {
+		delivery = append(slices.Clip(delivery), amqp.Entry{Key: annotationToken, Value: amqp.UUID(d.Token)})
+	}
+	var err error
+	if len(delivery) > 0 {
+		if dst, err = amqp.AppendMap(dst, amqp.KindDeliveryAnnotations, delivery); err != nil {
+			return nil, fmt.Errorf("delivery annotations: %w", err)
+		}
+	}
+	// Exactly these: a client must not learn to rely on annotations that the service does not send.
+	annotations := append(slices.Clip(c.messageAnnotations),
+		amqp.Entry{Key: annotationSequence, Value: d.SequenceNumber},
+		amqp.Entry{Key: annotationEnqueued, Value: d.EnqueuedAt})
+	if !d.LockedUntil.IsZero() {
+		annotations = append(annotations, amqp.Entry{Key: annotationLockedUntil, Value: d.LockedUntil})
+	}
+	if d.DeadLetterSource != "" {
+		annotations = append(annotations, amqp.Entry{Key: annotationSource, Value: d.DeadLetterSource})
+	}
+	if d.State == broker.Scheduled {
+		annotations = append(annotations, amqp.Entry{Key: annotationState, Value: int32(2)})
+	}
+	if dst, err = amqp.AppendMap(dst, amqp.KindMessageAnnotations, annotations); err != nil {
+		return nil, fmt.Errorf("message annotations: %w", err)
+	}
+	return dst, nil
+}
+
+// changed merges what settlements have set into the application properties.
+func (c *content) changed(changes map[string]any) (amqp.Section, error) {
+	if len(changes) == 0 {
+		return c.application, nil
+	}
+	properties, err := c.application.Map()
+	if err != nil {
+		return nil, fmt.Errorf("application properties: %w", err)
+	}
+	for name, value := range changes {
+		properties.Set(name, value)
+	}
+	section, err := amqp.AppendMap(nil, amqp.KindApplicationProperties, properties)
+	if err != nil {
+		return nil, fmt.Errorf("application properties: %w", err)
+	}
+	return section, nil
+}
+
+// data is the body's bytes if it is a single data section, for rules that look into bodies.
+func data(m *broker.Message) []byte {
+	c, ok := m.Content.(*content)
+	if !ok {
+		return nil
+	}
+	sections, err := amqp.Message{Body: c.body}.DataSections()
+	if err != nil || len(sections) != 1 {
+		return nil
+	}
+	return sections[0]
+}
+
+// deliveryTag is a lock token as the service sends it: a .NET Guid, whose first three groups are little-endian.
+func deliveryTag(t broker.Token) []byte {
+	return []byte{t[3], t[2], t[1], t[0], t[5], t[4], t[7], t[6], t[8], t[9], t[10], t[11], t[12], t[13], t[14], t[15]}
+}
+
+// entityText is a path as it appears in rules and events.
+func entityText(path string) string { return strings.ToLower(strings.Trim(path, "/")) }

@@ -1,0 +1,259 @@
+package servicebus
+
+import (
+	"errors"
+	"fmt"
+	"log/slog"
+	"sync"
+	"sync/atomic"
+
+	"oneeffect/emulator/amqp"
+	"oneeffect/emulator/control"
+	"oneeffect/emulator/servicebus/broker"
+)
+
+// receiver is a link on which a client receives from a queue, a subscription or a dead letter queue. Its goroutine
+// takes messages from the engine as the client's credit allows and puts them on the link.
+type receiver struct {
+	connection *connection
+	link       *amqp.Link
+	queue      *broker.Queue
+	path       string
+	mode       broker.Mode
+	consumer   *broker.Consumer
+	wake       chan struct{}
+
+	held      atomic.Int64 // deliveries that rules hold; each will use one credit
+	swallowed atomic.Int64 // deliveries that rules have ended in silence; each has used one, until the client's next flow
+
+	mu      sync.Mutex
+	waiting []*broker.Delivery // begun, but the link had no credit for them any more
+}
+
+// receipt is what the receiver remembers of a message until it is settled.
+type receipt struct {
+	token    broker.Token
+	message  *broker.Message
+	settling atomic.Bool
+}
+
+const sessionFilter = amqp.Symbol("com.microsoft:session-filter")
+
+func (c *connection) attachReceiver(l *amqp.Link, entity broker.Entity) (accept func(), err error) {
+	q, ok := entity.(*broker.Queue)
+	if !ok {
+		return nil, fmt.Errorf("receive from topic %s: %w: receive from one of its subscriptions", entity.Path(), broker.ErrInvalid)
+	}
+	for _, f := range l.Peer.Source.Filter {
+		if f.Key == sessionFilter {
+			return nil, fmt.Errorf("receive a session of %s: sessions are %w", entity.Path(), broker.ErrUnsupported)
+		}
+		return nil, fmt.Errorf("filter %v on a receiver of %s: it is %w", f.Key, entity.Path(), broker.ErrUnsupported)
+	}
+	r := &receiver{connection: c, link: l, queue: q, path: entityText(q.Path()), wake: make(chan struct{}, 1)}
+	if l.Peer.SndSettleMode.Or(amqp.SendMixed) == amqp.SendSettled {
+		r.mode = broker.ReceiveAndDelete
+	}
+	r.consumer = q.Consume(c.client, r.mode, r.wake)
+	l.Data = r
+	return func() {
+		if c.server.enter() != nil {
+			return // the server is closing, and the connection with it
+		}
+		if err := l.Accept(amqp.Acceptance{}); err != nil {
+			c.server.work.Done()
+			c.log("accept receiver", err)
+			return
+		}
+		go func() {
+			defer c.server.work.Done()
+			r.run()
+		}()
+	}, nil
+}
+
+// credit is called when the client has stated its credit anew, or reads again.
+func (r *receiver) credit() {
+	r.swallowed.Store(0)
+	r.signal()
+}
+
+func (r *receiver) signal() {
+	select {
+	case r.wake <- struct{}{}:
+	default:
+	}
+}
+
+// run serves the link until it ends. Locks that it gave out stay.
+func (r *receiver) run() {
+	defer r.consumer.Close()
+	for {
+		select {
+		case <-r.wake:
+			r.deliver()
+		case <-r.link.Done():
+			return
+		}
+	}
+}
+
+// deliver puts on the link what there is and what the credit allows.
+func (r *receiver) deliver() {
+	if !r.resend() {
+		return
+	}
+	for {
+		draining := r.link.Draining()
+		reserved := r.consumer.Collect(r.room())
+		for _, reservation := range reserved {
+			r.begin(reservation)
+		}
+		switch {
+		case len(reserved) > 0:
+		case draining:
+			r.drained()
+			return
+		default:
+			return
+		}
+	}
+}
+
+// room is the credit that is not spoken for. What rules hold is read before the credit: a delivery that goes out
+// between the two counts twice, which the wake-up that follows it sets right; the other order could promise too much.
+func (r *receiver) room() int {
+	spoken := r.held.Load() + r.swallowed.Load()
+	r.mu.Lock()
+	spoken += int64(len(r.waiting))
+	r.mu.Unlock()
+	return int(max(0, int64(r.link.Credit())-spoken))
+}
+
+// drained tells the client that there is nothing more. Messages that came in the meantime go back to the queue, or to
+// the next consumer: the credit is used up.
+func (r *receiver) drained() {
+	for _, reservation := range r.consumer.Collect(0) {
+		reservation.Cancel()
+	}
+	r.connection.log("drain", r.link.Drained())
+}
+
+// begin starts one delivery, past the rules.
+func (r *receiver) begin(reservation broker.Reservation) {
+	c := r.connection
+	if !c.armed() {
+		if d := reservation.Begin(); d != nil {
+			r.send(d)
+		}
+		return
+	}
+	m := reservation.Message()
+	r.held.Add(1)
+	c.perform(operation{
+		op:   control.Op{Operation: "deliver", Entity: r.path, Key: m.ID, Body: data(m)},
+		link: r.link,
+		apply: func() func() {
+			d := reservation.Begin()
+			// The delivery has happened: whatever becomes of it now, it is not held any more. If it is not sent,
+			// the client's credit stays as it is.
+			return func() {
+				if d != nil {
+					r.send(d)
+				}
+			}
+		},
+		ended: func(how control.Kind) {
+			if how == control.Silence || how == control.Answer {
+				r.swallowed.Add(1)
+			}
+			reservation.Cancel()
+		},
+		done: func() {
+			r.held.Add(-1)
+			r.signal()
+		},
+	})
+}
+
+// send puts a delivery on the link. If the client takes nothing now, the delivery waits: its lock has begun.
+func (r *receiver) send(d *broker.Delivery) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if len(r.waiting) > 0 || !r.sendLocked(d) {
+		r.waiting = append(r.waiting, d)
+	}
+}
+
+// resend sends what waits, and reports whether all of it is out.
+func (r *receiver) resend() bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for len(r.waiting) > 0 {
+		if !r.sendLocked(r.waiting[0]) {
+			return false
+		}
+		r.waiting = r.waiting[1:]
+	}
+	r.waiting = nil
+	return true
+}
+
+// sendLocked reports false if the link has no credit. A link that has ended, or a message that cannot be encoded,
+// takes no second try.
+func (r *receiver) sendLocked(d *broker.Delivery) bool {
+	parts, err := encode(d)
+	if err != nil {
+		r.connection.server.log.Error("message not encoded", slog.String("entity", r.path), slog.Any("err", err))
+		return true
+	}
+	out := amqp.Outgoing{Message: parts, Settled: r.mode == broker.ReceiveAndDelete}
+	if out.Settled {
+		out.Tag = deliveryTag(broker.NewToken())
+	} else {
+		out.Tag, out.Data = deliveryTag(d.Token), &receipt{token: d.Token, message: d.Message}
+	}
+	_, err = r.link.Send(out)
+	return !errors.Is(err, amqp.ErrNoCredit)
+}
+
+// disposition settles a message as the client says and answers with the outcome.
+func (r *receiver) disposition(d *amqp.Delivery, state amqp.State, isSettled bool) {
+	given, ok := d.Data.(*receipt)
+	if !ok || !given.settling.CompareAndSwap(false, true) {
+		return // a second word about the same message while the first is considered
+	}
+	s, name, answer, err := settlementOf(state)
+	s.Client, s.MessageID = r.connection.client, given.message.ID
+	settle := func(outcome amqp.State) {
+		if !isSettled { // who has settled already wants no answer
+			r.connection.log("settle", d.Settle(outcome))
+		}
+	}
+	finish := func(err error) {
+		if err != nil {
+			answer = amqp.Rejected{Error: wireError(err)}
+		}
+		settle(answer)
+	}
+	switch {
+	case err != nil:
+		finish(err)
+	case name == "":
+		given.settling.Store(false) // not an outcome yet
+	case !r.connection.armed():
+		finish(r.queue.Settle(given.token, s))
+	default:
+		answered := false
+		r.connection.perform(operation{
+			op:   control.Op{Operation: name, Entity: r.path, Key: given.message.ID, Body: data(given.message)},
+			link: r.link,
+			apply: func() func() {
+				err := r.queue.Settle(given.token, s)
+				return func() { answered = true; finish(err) }
+			},
+			refuse: func(ruling control.Decision) { answered = true; settle(amqp.Rejected{Error: ordered(ruling)}) },
+			done:   func() { given.settling.Store(answered) },
+		})
+	}
+}

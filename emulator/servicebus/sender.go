@@ -1,0 +1,67 @@
+package servicebus
+
+import (
+	"fmt"
+
+	"oneeffect/emulator/amqp"
+	"oneeffect/emulator/control"
+	"oneeffect/emulator/servicebus/broker"
+)
+
+// sender is a link on which a client sends to a queue or topic.
+type sender struct {
+	connection *connection
+	link       *amqp.Link
+	entity     broker.Entity
+	path       string
+}
+
+func (c *connection) attachSender(l *amqp.Link, entity broker.Entity) (accept func(), err error) {
+	if q, ok := entity.(*broker.Queue); ok && !q.TakesSends() {
+		return nil, fmt.Errorf("send to %s: %w: messages come here only from the entity it belongs to", entity.Path(), broker.ErrInvalid)
+	}
+	s := &sender{connection: c, link: l, entity: entity, path: entityText(entity.Path())}
+	l.Data = s
+	return func() {
+		c.log("accept sender", l.Accept(amqp.Acceptance{MaxMessageSize: broker.MaxMessage, Credit: senderCredit}))
+	}, nil
+}
+
+// transfer takes a message or a batch.
+func (s *sender) transfer(d *amqp.Delivery) {
+	messages, err := parseTransfer(d.Format, d.Message)
+	if err != nil {
+		s.settle(d, err)
+		return
+	}
+	c := s.connection
+	if !c.armed() {
+		_, err := s.entity.Enqueue(c.client, messages...)
+		s.settle(d, err)
+		return
+	}
+	c.perform(operation{
+		// A rule sees a batch as its first message.
+		op:   control.Op{Operation: "send", Entity: s.path, Key: messages[0].ID, Body: data(messages[0])},
+		link: s.link,
+		apply: func() func() {
+			_, err := s.entity.Enqueue(c.client, messages...)
+			return func() { s.settle(d, err) }
+		},
+		refuse: func(decision control.Decision) { s.answer(d, amqp.Rejected{Error: ordered(decision)}) },
+	})
+}
+
+func (s *sender) settle(d *amqp.Delivery, err error) {
+	if err != nil {
+		s.answer(d, amqp.Rejected{Error: wireError(err)})
+		return
+	}
+	s.answer(d, amqp.Accepted{})
+}
+
+func (s *sender) answer(d *amqp.Delivery, state amqp.State) {
+	if !d.Settled { // who sends settled wants no answer
+		s.connection.log("settle send", d.Settle(state))
+	}
+}
