@@ -1,0 +1,125 @@
+// Package process is what every process of ours does alike: settings from flags
+// and environment, a log, and connections.
+//
+// Every flag can also be given as a variable: ONEEFFECT_ and the flag's name in
+// capitals, "-" as "_". A flag wins. Secrets are variables only, since arguments
+// are seen by everyone on a machine.
+package process
+
+import (
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"log/slog"
+	"os"
+	"strings"
+	"time"
+
+	"oneeffect/internal/cosmos"
+	"oneeffect/internal/servicebus"
+	"oneeffect/internal/telemetry"
+
+	"github.com/Azure/azure-sdk-for-go/sdk/azidentity"
+)
+
+// ErrUsage is returned for -h; the usage has been printed.
+var ErrUsage = flag.ErrHelp
+
+// Settings are what all processes are told.
+type Settings struct {
+	ID         string // ApplicationID at broker and store, service.instance.id in telemetry
+	LogLevel   slog.Level
+	Namespace  string // Service Bus, by identity
+	Endpoint   string // Cosmos DB
+	Database   string
+	StoreLimit time.Duration // T_w
+
+	connectionString, cosmosKey string
+}
+
+// maxID is the longest ApplicationID that azcore sends whole.
+const maxID = 24
+
+// Register defines the flags that all processes have.
+func (s *Settings) Register(flags *flag.FlagSet) {
+	host, err := os.Hostname()
+	if err != nil {
+		host = flags.Name()
+	}
+	flags.StringVar(&s.ID, "id", host[max(0, len(host)-maxID):], "name of this process at broker, store and in telemetry, at most 24 characters")
+	flags.TextVar(&s.LogLevel, "log-level", slog.LevelInfo, "debug, info, warn or error")
+	flags.StringVar(&s.Namespace, "servicebus-namespace", "", "host name of the Service Bus namespace, reached with this process's identity; or set SERVICEBUS_CONNECTION_STRING")
+	flags.StringVar(&s.Endpoint, "cosmos-endpoint", "", "URL of the Cosmos DB account, reached with this process's identity, or with COSMOS_KEY if that is set")
+	flags.StringVar(&s.Database, "cosmos-database", "oneeffect", "name of the database")
+	flags.DurationVar(&s.StoreLimit, "store-timeout", 10*time.Second, "bound of one operation of the store, its retries included")
+}
+
+// Parse reads flags and their variables, all mistakes at once.
+func (s *Settings) Parse(flags *flag.FlagSet, args []string, getenv func(string) string) error {
+	s.connectionString, s.cosmosKey = getenv("SERVICEBUS_CONNECTION_STRING"), getenv("COSMOS_KEY")
+	var errs []error
+	flags.VisitAll(func(f *flag.Flag) {
+		name := "ONEEFFECT_" + strings.ToUpper(strings.ReplaceAll(f.Name, "-", "_"))
+		if value := getenv(name); value != "" {
+			if err := flags.Set(f.Name, value); err != nil {
+				errs = append(errs, fmt.Errorf("%s=%q: %w", name, value, err))
+			}
+		}
+	})
+	if err := flags.Parse(args); err != nil {
+		return err // printed by flags, with the usage
+	}
+	if flags.NArg() > 0 {
+		errs = append(errs, fmt.Errorf("%q is not a flag: %s takes flags only, -h lists them", flags.Arg(0), flags.Name()))
+	}
+	if s.ID == "" || len(s.ID) > maxID {
+		errs = append(errs, fmt.Errorf("-id %q has %d characters: give 1 to %d", s.ID, len(s.ID), maxID))
+	}
+	if s.connectionString == "" && s.Namespace == "" {
+		errs = append(errs, errors.New("no Service Bus: give -servicebus-namespace, or SERVICEBUS_CONNECTION_STRING for an emulator"))
+	}
+	if s.Endpoint == "" {
+		errs = append(errs, errors.New("no Cosmos DB: give -cosmos-endpoint"))
+	}
+	return errors.Join(errs...)
+}
+
+// Logger writes JSON lines.
+func (s *Settings) Logger(to io.Writer) *slog.Logger {
+	return slog.New(slog.NewJSONHandler(to, &slog.HandlerOptions{Level: s.LogLevel})).With("process", s.ID)
+}
+
+// Connections are the process's ways out.
+type Connections struct {
+	ServiceBus *servicebus.Client
+	Cosmos     *cosmos.Database
+}
+
+// Connect prepares the connections. Nothing is dialled yet: a broker or a store
+// that is not there is met, and retried, where it is used.
+func (s *Settings) Connect(t telemetry.Providers, log *slog.Logger) (Connections, error) {
+	bus := servicebus.Options{ApplicationID: s.ID, Log: log, Propagator: t.Propagator, ConnectionString: s.connectionString}
+	store := cosmos.Options{ApplicationID: s.ID, Endpoint: s.Endpoint, Database: s.Database, Timeout: s.StoreLimit, Key: s.cosmosKey}
+	if s.connectionString == "" || s.cosmosKey == "" {
+		identity, err := azidentity.NewDefaultAzureCredential(&azidentity.DefaultAzureCredentialOptions{RequireAzureTokenCredentials: true})
+		if err != nil {
+			return Connections{}, fmt.Errorf("no identity (set AZURE_TOKEN_CREDENTIALS, or SERVICEBUS_CONNECTION_STRING and COSMOS_KEY for emulators): %w", err)
+		}
+		if s.connectionString == "" {
+			bus.Namespace, bus.Credential = s.Namespace, identity
+		}
+		if s.cosmosKey == "" {
+			store.Credential = identity
+		}
+	}
+	client, err := servicebus.Dial(bus)
+	if err != nil {
+		return Connections{}, fmt.Errorf("service bus: %w", err)
+	}
+	database, err := cosmos.Open(store)
+	if err != nil {
+		return Connections{}, fmt.Errorf("cosmos db: %w", err)
+	}
+	return Connections{client, database}, nil
+}

@@ -1,0 +1,154 @@
+package main
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// event is one line of the emulators' event log, as far as it is used here. The
+// log is written by the emulators alone: it is what somebody outside the workers
+// has seen.
+type event struct {
+	Seq         uint64    `json:"seq"`
+	At          time.Time `json:"at"`
+	Service     string    `json:"service"`
+	Kind        string    `json:"kind"`
+	Entity      string    `json:"entity"`
+	Client      string    `json:"client"`
+	Key         string    `json:"key"`
+	Delivery    int       `json:"delivery"`
+	Disposition string    `json:"disposition"`
+	Reason      string    `json:"reason"`
+	Operation   string    `json:"operation"`
+	Status      int       `json:"status"`
+	ETagBefore  string    `json:"etagBefore"`
+	ETagAfter   string    `json:"etagAfter"`
+	BodyStatus  string    `json:"bodyStatus"`
+	Method      string    `json:"method"`
+	Path        string    `json:"path"`
+	Effects     int       `json:"effects"`
+	Replayed    bool      `json:"replayed"`
+	Resource    string    `json:"resource"`
+	Rule        string    `json:"rule"`
+}
+
+// controller is the emulators' control interface, with the events read so far.
+type controller struct {
+	address string
+	http    http.Client
+	seen    []event
+	last    uint64
+}
+
+// await returns the first event that matches, whether it has happened already or
+// is still to come, until ctx ends. It never polls: the log is asked to answer
+// when something happens.
+func (c *controller) await(ctx context.Context, match func(event) bool) (event, error) {
+	for from := 0; ; {
+		for ; from < len(c.seen); from++ {
+			if match(c.seen[from]) {
+				return c.seen[from], nil
+			}
+		}
+		if err := c.more(ctx); err != nil {
+			return event{}, err
+		}
+	}
+}
+
+// count is how many of the events seen so far match.
+func (c *controller) count(match func(event) bool) int {
+	n := 0
+	for _, e := range c.seen {
+		if match(e) {
+			n++
+		}
+	}
+	return n
+}
+
+// more reads what has happened since, and waits for something if nothing has.
+func (c *controller) more(ctx context.Context) error {
+	body, _, err := c.ask(ctx, http.MethodGet, "/control/events?wait=10s&after="+strconv.FormatUint(c.last, 10), nil)
+	if err != nil {
+		return err
+	}
+	lines := bufio.NewScanner(bytes.NewReader(body))
+	lines.Buffer(nil, 1<<20)
+	for lines.Scan() {
+		var e event
+		if err := json.Unmarshal(lines.Bytes(), &e); err != nil {
+			return fmt.Errorf("read the event log: %w", err)
+		}
+		c.seen, c.last = append(c.seen, e), e.Seq
+	}
+	return lines.Err()
+}
+
+// rule is a fault, as far as the demo arms one.
+type rule struct {
+	Name  string `json:"name"`
+	Match struct {
+		Service   string         `json:"service"`
+		Operation string         `json:"operation"`
+		Entity    string         `json:"entity"`
+		Client    string         `json:"client"`
+		Body      map[string]any `json:"body"`
+	} `json:"match"`
+	When string `json:"when"`
+	Do   string `json:"do"`
+}
+
+func (c *controller) arm(ctx context.Context, r rule) error {
+	body, err := json.Marshal(r)
+	if err != nil {
+		return err
+	}
+	_, _, err = c.ask(ctx, http.MethodPost, "/control/rules", body)
+	return err
+}
+
+// switchOff turns one rule of an emulator off.
+func (c *controller) switchOff(ctx context.Context, name string) error {
+	_, _, err := c.ask(ctx, http.MethodPut, "/control/switches/"+name, []byte(`{"off":true}`))
+	return err
+}
+
+// maxAnswer bounds what is read of one answer.
+const maxAnswer = 16 << 20
+
+func (c *controller) ask(ctx context.Context, method, path string, body []byte) ([]byte, http.Header, error) {
+	return ask(ctx, &c.http, method, "http://"+c.address+path, body)
+}
+
+// ask makes one request; any answer but a 2xx is an error with its text.
+func ask(ctx context.Context, client *http.Client, method, url string, body []byte) ([]byte, http.Header, error) {
+	req, err := http.NewRequestWithContext(ctx, method, url, bytes.NewReader(body))
+	if err != nil {
+		return nil, nil, err
+	}
+	if body != nil {
+		req.Header.Set("Content-Type", "application/json")
+	}
+	resp, err := client.Do(req)
+	if err != nil {
+		return nil, nil, err
+	}
+	defer resp.Body.Close()
+	answer, err := io.ReadAll(io.LimitReader(resp.Body, maxAnswer))
+	if err != nil {
+		return nil, nil, fmt.Errorf("%s %s: %w", method, url, err)
+	}
+	if resp.StatusCode/100 != 2 {
+		return nil, nil, fmt.Errorf("%s %s: %s: %s", method, url, resp.Status, strings.TrimSpace(string(answer)))
+	}
+	return answer, resp.Header, nil
+}

@@ -1,0 +1,51 @@
+// Command local runs everything on one machine: the emulators, the orchestrator
+// and the workers, each a process of its own, as they would be deployed.
+//
+//	local up      all of it, until Ctrl-C
+//	local demo    the fourteen arrows, observed from outside, with a real kill
+//
+// It finds the other programs beside itself: `make run` and `make demo` build
+// them all into one folder.
+package main
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"os"
+	"os/signal"
+	"path/filepath"
+	"syscall"
+)
+
+func main() {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	err := run(ctx, os.Args[1:], os.Stdout, os.Stderr)
+	if err != nil && !errors.Is(err, flag.ErrHelp) {
+		fmt.Fprintln(os.Stderr, "local:", err)
+		os.Exit(1)
+	}
+}
+
+const usage = "give a command: up (everything, until Ctrl-C) or demo (the fourteen arrows); -h after it lists its flags"
+
+func run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
+	if len(args) == 0 {
+		return errors.New(usage)
+	}
+	program, err := os.Executable()
+	if err != nil {
+		return fmt.Errorf("find the other programs: %w", err)
+	}
+	bin := filepath.Dir(program)
+	switch args[0] {
+	case "up":
+		return up(ctx, bin, args[1:], stdout, stderr)
+	case "demo":
+		return demo(ctx, bin, args[1:], stdout, stderr)
+	}
+	return fmt.Errorf("%q is no command: %s", args[0], usage)
+}

@@ -1,0 +1,142 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"time"
+
+	"oneeffect/internal/cosmos"
+	"oneeffect/internal/servicebus"
+)
+
+// cosmosKey is the key that every Cosmos DB emulator has had from the start; it
+// is in the vendor's documentation and no secret.
+const cosmosKey = "C2y6yDjf5/R+ob0N8A7Cgv30VRDJIWEHLM+4QDU5DE2nQ9nDuVTqobD4b8mGGyPMbIZnqyMsEcaGQy67XIw/Jw=="
+
+// system is all the processes on this machine, in the order they were started.
+type system struct {
+	bin      string // where the programs are
+	dir      string // logs
+	children []*child
+
+	amqp, cosmos, downstream, control, api string // addresses
+}
+
+// emulator starts the emulators; args choose addresses and configuration.
+func (s *system) emulator(ctx context.Context, args ...string) error {
+	c, err := s.start(ctx, "emulator", "emulator", args...)
+	if err != nil {
+		return err
+	}
+	s.amqp, s.cosmos = c.addresses["amqp"], c.addresses["cosmos"]
+	s.downstream, s.control = c.addresses["downstream"], c.addresses["control"]
+	return nil
+}
+
+// orchestrator starts the orchestrator.
+func (s *system) orchestrator(ctx context.Context, listen string, args ...string) error {
+	c, err := s.start(ctx, "orchestrator", "orchestrator", append([]string{"-id", "orchestrator", "-listen", listen}, args...)...)
+	if err != nil {
+		return err
+	}
+	s.api = c.addresses["http"]
+	return nil
+}
+
+// worker starts one worker.
+func (s *system) worker(ctx context.Context, id, handlers string, args ...string) (*child, error) {
+	return s.start(ctx, id, "worker", append([]string{"-id", id, "-handlers", handlers}, args...)...)
+}
+
+func (s *system) start(ctx context.Context, name, program string, args ...string) (*child, error) {
+	c, err := start(ctx, name, filepath.Join(s.bin, program), s.dir, s.environment(), args...)
+	if err != nil {
+		return nil, err
+	}
+	s.children = append(s.children, c)
+	return c, nil
+}
+
+// environment points a process at the emulators, once those are there.
+func (s *system) environment() []string {
+	if s.amqp == "" {
+		return nil
+	}
+	return []string{
+		"SERVICEBUS_CONNECTION_STRING=" + s.connectionString(),
+		"COSMOS_KEY=" + cosmosKey,
+		"ONEEFFECT_COSMOS_ENDPOINT=" + s.cosmosURL(),
+		"CRM_URL=http://" + s.downstream,
+		"PRINT_URL=http://" + s.downstream,
+	}
+}
+
+func (s *system) connectionString() string {
+	return "Endpoint=sb://" + s.amqp + ";SharedAccessKeyName=RootManageSharedAccessKey;SharedAccessKey=SAS_KEY_VALUE;UseDevelopmentEmulator=true;"
+}
+
+func (s *system) cosmosURL() string { return "http://" + s.cosmos }
+
+// database opens the store under a name of its own, so that the event log tells
+// this program's reads from a worker's.
+func (s *system) database(ctx context.Context) (*cosmos.Database, error) {
+	db, err := cosmos.Open(cosmos.Options{
+		Endpoint: s.cosmosURL(), Key: cosmosKey, ApplicationID: "local", Database: "oneeffect", Timeout: 5 * time.Second,
+	})
+	if err != nil {
+		return nil, err
+	}
+	if err := db.Setup(ctx); err != nil {
+		db.Close()
+		return nil, fmt.Errorf("set up the database: %w", err)
+	}
+	return db, nil
+}
+
+func (s *system) bus() (*servicebus.Client, error) {
+	return servicebus.Dial(servicebus.Options{ConnectionString: s.connectionString(), ApplicationID: "local"})
+}
+
+// stop ends everything, the newest first, so that nobody loses what it needs to
+// stop well.
+func (s *system) stop() {
+	for i := len(s.children) - 1; i >= 0; i-- {
+		s.children[i].stop()
+	}
+}
+
+// failed waits for the first child that ends by itself.
+func (s *system) failed(ctx context.Context) error {
+	first := make(chan *child, len(s.children))
+	for _, c := range s.children {
+		stop := make(chan struct{})
+		defer close(stop)
+		go func() {
+			select {
+			case <-c.ended:
+				first <- c
+			case <-stop:
+			}
+		}()
+	}
+	select {
+	case c := <-first:
+		return fmt.Errorf("%s ended by itself (%w); its log is %s and ends with:\n%s", c.name, c.err, c.logPath, c.lastLines())
+	case <-ctx.Done():
+		return nil
+	}
+}
+
+// logFolder makes the folder for this run's logs.
+func logFolder(path string) (string, error) {
+	if path == "" {
+		return os.MkdirTemp("", "oneeffect-")
+	}
+	if err := os.MkdirAll(path, 0o755); err != nil {
+		return "", errors.Join(errors.New("make the folder for logs"), err)
+	}
+	return path, nil
+}

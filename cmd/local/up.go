@@ -1,0 +1,96 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"flag"
+	"fmt"
+	"io"
+	"net/http"
+	"time"
+)
+
+// up starts everything, sends one sample through it, and stays until ctx ends.
+func up(ctx context.Context, bin string, args []string, stdout, stderr io.Writer) error {
+	flags := flag.NewFlagSet("local up", flag.ContinueOnError)
+	flags.SetOutput(stderr)
+	amqp := flags.String("amqp", "127.0.0.1:5672", "address of the Service Bus emulator")
+	cosmos := flags.String("cosmos", "127.0.0.1:8081", "address of the Cosmos DB emulator")
+	downstream := flags.String("downstream", "127.0.0.1:8082", "address of the downstream system")
+	control := flags.String("control", "127.0.0.1:8084", "address of the emulators' control interface")
+	api := flags.String("api", "127.0.0.1:8080", "address of the orchestrator")
+	handlers := flags.String("handlers", "handlers.yaml", "file that declares the handlers")
+	dir := flags.String("dir", ".local/log", "folder for the logs")
+	if err := flags.Parse(args); err != nil {
+		return err
+	}
+	if flags.NArg() > 0 {
+		return fmt.Errorf("%q is not a flag: local up takes flags only, -h lists them", flags.Arg(0))
+	}
+	logs, err := logFolder(*dir)
+	if err != nil {
+		return err
+	}
+	s := &system{bin: bin, dir: logs}
+	defer func() {
+		s.stop()
+		fmt.Fprintln(stdout, "stopped")
+	}()
+	if err := s.emulator(ctx, "-amqp", *amqp, "-cosmos", *cosmos, "-downstream", *downstream, "-control", *control); err != nil {
+		return err
+	}
+	db, err := s.database(ctx)
+	if err != nil {
+		return err
+	}
+	db.Close()
+	if err := s.orchestrator(ctx, *api); err != nil {
+		return err
+	}
+	for _, id := range []string{"worker-1", "worker-2"} {
+		if _, err := s.worker(ctx, id, *handlers); err != nil {
+			return err
+		}
+	}
+	fmt.Fprintf(stdout, "orchestrator  http://%s\ndownstream    http://%s/ledger\ncontrol       http://%s/control/events\nlogs          %s\n", s.api, s.downstream, s.control, s.dir)
+	if err := s.sample(ctx, stdout); err != nil {
+		return err
+	}
+	fmt.Fprintln(stdout, "everything runs; Ctrl-C stops it")
+	return s.failed(ctx)
+}
+
+// sampleBound is how long the sample may take before something is wrong.
+const sampleBound = 30 * time.Second
+
+// sample submits one execution and shows how it ended.
+func (s *system) sample(ctx context.Context, stdout io.Writer) error {
+	ctx, cancel := context.WithTimeout(ctx, sampleBound)
+	defer cancel()
+	const request = `{"type":"customer.create","payload":{"name":"Ada Lovelace"}}`
+	fmt.Fprintf(stdout, "\ncurl -d '%s' http://%s/v1/executions\n", request, s.api)
+	answer, _, err := ask(ctx, http.DefaultClient, http.MethodPost, "http://"+s.api+"/v1/executions", []byte(request))
+	if err != nil {
+		return fmt.Errorf("submit the sample: %w", err)
+	}
+	var created struct {
+		ExecutionID string `json:"executionId"`
+	}
+	if err := json.Unmarshal(answer, &created); err != nil {
+		return fmt.Errorf("submit the sample: %w", err)
+	}
+	c := &controller{address: s.control}
+	_, err = c.await(ctx, func(e event) bool {
+		return e.Service == "cosmos" && e.Kind == "request" && e.Entity == "executions" &&
+			e.Operation == "patch" && e.Key == created.ExecutionID && e.Status == http.StatusOK
+	})
+	if err != nil {
+		return fmt.Errorf("the sample %s did not end within %v; see the logs in %s: %w", created.ExecutionID, sampleBound, s.dir, err)
+	}
+	answer, _, err = ask(ctx, http.DefaultClient, http.MethodGet, "http://"+s.api+"/v1/executions/"+created.ExecutionID, nil)
+	if err != nil {
+		return fmt.Errorf("read the sample: %w", err)
+	}
+	fmt.Fprintf(stdout, "%s\n", answer)
+	return nil
+}

@@ -1,0 +1,148 @@
+// Command orchestrator takes requests over HTTP, dispatches them as tasks, and
+// moves executions to their end.
+package main
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"os"
+	"os/signal"
+	"syscall"
+	"time"
+
+	"oneeffect/cmd/internal/process"
+	"oneeffect/internal/message"
+	"oneeffect/internal/orchestrator"
+	"oneeffect/internal/servicebus"
+	"oneeffect/internal/telemetry"
+
+	"golang.org/x/sync/errgroup"
+)
+
+func main() {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	if err := run(ctx, os.Args[1:], os.Getenv, os.Stdout, os.Stderr); err != nil && !errors.Is(err, process.ErrUsage) {
+		fmt.Fprintln(os.Stderr, "orchestrator:", err)
+		os.Exit(1)
+	}
+}
+
+type settings struct {
+	process.Settings
+	listen                       string
+	slots                        int
+	lock, settle, send           time.Duration
+	relayAge, relayPeriod, grace time.Duration
+	maxMessage                   int
+}
+
+func parse(args []string, getenv func(string) string, stderr io.Writer) (settings, error) {
+	var s settings
+	flags := flag.NewFlagSet("orchestrator", flag.ContinueOnError)
+	flags.SetOutput(stderr)
+	s.Register(flags)
+	flags.StringVar(&s.listen, "listen", "127.0.0.1:8080", "address of the HTTP API; loopback only, since callers are not asked who they are")
+	flags.IntVar(&s.slots, "slots", 8, "events at a time")
+	flags.DurationVar(&s.lock, "lock", 5*time.Minute, "lock duration of the subscription, as it is configured there")
+	flags.DurationVar(&s.settle, "settle-timeout", 10*time.Second, "bound of settling one message")
+	flags.DurationVar(&s.send, "send-timeout", 20*time.Second, "bound of sending one task, its retries included")
+	flags.DurationVar(&s.relayAge, "relay-age", 30*time.Second, "the relay takes outbox entries older than this")
+	flags.DurationVar(&s.relayPeriod, "relay-period", 30*time.Second, "how often the relay looks")
+	flags.DurationVar(&s.grace, "grace", 90*time.Second, "from SIGTERM to the end, at most")
+	flags.IntVar(&s.maxMessage, "max-message", 240<<10, "bytes of a task message; the service takes 256 KiB with its headers")
+	if err := s.Parse(flags, args, getenv); err != nil {
+		return settings{}, err
+	}
+	return s, s.check()
+}
+
+func (s settings) check() error {
+	var errs []error
+	if host, _, err := net.SplitHostPort(s.listen); err != nil {
+		errs = append(errs, fmt.Errorf("-listen %q: give host:port, for example 127.0.0.1:8080", s.listen))
+	} else if ip := net.ParseIP(host); host != "localhost" && (ip == nil || !ip.IsLoopback()) {
+		errs = append(errs, fmt.Errorf("-listen %q is not a loopback address: without sign-in the API is not offered to a network", s.listen))
+	}
+	if s.slots < 1 || s.relayPeriod <= 0 || s.maxMessage < 1 {
+		errs = append(errs, errors.New("-slots, -relay-period and -max-message must be positive"))
+	}
+	if s.send >= s.relayAge {
+		errs = append(errs, fmt.Errorf("-send-timeout %v must be shorter than -relay-age %v, else the relay sends what is still being sent", s.send, s.relayAge))
+	}
+	if s.grace <= s.settle {
+		errs = append(errs, fmt.Errorf("-grace %v must be longer than -settle-timeout %v", s.grace, s.settle))
+	}
+	return errors.Join(errs...)
+}
+
+func run(ctx context.Context, args []string, getenv func(string) string, stdout, stderr io.Writer) (err error) {
+	s, err := parse(args, getenv, stderr)
+	if err != nil {
+		return err
+	}
+	log := s.Logger(stderr)
+	traces, err := telemetry.Start(ctx, telemetry.Options{Service: "orchestrator", Instance: s.ID, Getenv: getenv})
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, traces.Shutdown(context.WithoutCancel(ctx))) }()
+	out, err := s.Connect(traces, log)
+	if err != nil {
+		return err
+	}
+	defer out.Cosmos.Close()
+	defer func() {
+		bounded, cancel := context.WithTimeout(context.WithoutCancel(ctx), s.settle)
+		defer cancel()
+		err = errors.Join(err, out.ServiceBus.Close(bounded))
+	}()
+	tasks, err := out.ServiceBus.Sender(message.Tasks)
+	if err != nil {
+		return err
+	}
+	o := &orchestrator.Orchestrator{
+		Store: out.Cosmos.Executions(), Send: tasks.Send,
+		SendTimeout: s.send, RelayAge: s.relayAge, RelayPeriod: s.relayPeriod, MaxMessage: s.maxMessage,
+		Log: log, Tracer: traces.Traces.Tracer("oneeffect/orchestrator"),
+	}
+	listener, err := (&net.ListenConfig{}).Listen(ctx, "tcp", s.listen)
+	if err != nil {
+		return fmt.Errorf("listen: %w (choose another address with -listen)", err)
+	}
+	receiver := servicebus.Receiver{
+		Client: out.ServiceBus, Topic: message.TaskEvents, Subscription: message.Orchestrator, Slots: s.slots,
+		LockDuration: s.lock, SettleTimeout: s.settle, Grace: s.grace - s.settle, Log: log,
+	}
+	fmt.Fprintf(stdout, "http %s\nready\n", listener.Addr())
+	parts, ctx := errgroup.WithContext(ctx)
+	parts.Go(func() error { return serve(ctx, listener, o.API(), s.grace) })
+	parts.Go(func() error { return o.Relay(ctx) })
+	parts.Go(func() error { return receiver.Run(ctx, o.Handle) })
+	return parts.Wait()
+}
+
+// serve answers until ctx ends, then lets the requests under way finish.
+func serve(ctx context.Context, listener net.Listener, api http.Handler, grace time.Duration) error {
+	server := http.Server{
+		Handler: api, ReadHeaderTimeout: 5 * time.Second, ReadTimeout: 30 * time.Second,
+		WriteTimeout: 60 * time.Second, IdleTimeout: 2 * time.Minute, MaxHeaderBytes: 16 << 10,
+	}
+	stopped := make(chan error, 1)
+	stop := context.AfterFunc(ctx, func() {
+		bounded, cancel := context.WithTimeout(context.WithoutCancel(ctx), grace)
+		defer cancel()
+		stopped <- server.Shutdown(bounded)
+	})
+	if err := server.Serve(listener); !errors.Is(err, http.ErrServerClosed) {
+		if stop() {
+			return err
+		}
+	}
+	return <-stopped
+}

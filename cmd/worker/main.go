@@ -1,0 +1,120 @@
+// Command worker takes tasks from the queue and does them, once in effect.
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"os"
+	"os/signal"
+	"syscall"
+	"time"
+
+	"oneeffect/cmd/internal/process"
+	"oneeffect/internal/claim"
+	"oneeffect/internal/downstream"
+	"oneeffect/internal/message"
+	"oneeffect/internal/servicebus"
+	"oneeffect/internal/telemetry"
+	"oneeffect/internal/worker"
+
+	"go.opentelemetry.io/otel/trace"
+)
+
+func main() {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	if err := run(ctx, os.Args[1:], os.Getenv, os.Stdout, os.Stderr); err != nil && !errors.Is(err, process.ErrUsage) {
+		fmt.Fprintln(os.Stderr, "worker:", err)
+		os.Exit(1)
+	}
+}
+
+func run(ctx context.Context, args []string, getenv func(string) string, stdout, stderr io.Writer) (err error) {
+	s, err := parse(args, getenv, stderr)
+	if err != nil {
+		return err
+	}
+	log := s.Logger(stderr)
+	traces, err := telemetry.Start(ctx, telemetry.Options{Service: "worker", Instance: s.ID, Getenv: getenv})
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, traces.Shutdown(context.WithoutCancel(ctx))) }()
+	handlers, err := readHandlers(s, getenv, traces)
+	if err != nil {
+		return err
+	}
+	out, err := s.Connect(traces, log)
+	if err != nil {
+		return err
+	}
+	defer out.Cosmos.Close()
+	defer func() { err = errors.Join(err, closeBus(ctx, out.ServiceBus, s.settle)) }()
+	events, err := out.ServiceBus.Sender(message.TaskEvents)
+	if err != nil {
+		return err
+	}
+	w := wire(s, out, handlers, events, log, traces.Traces.Tracer("oneeffect/worker"))
+	receiver := servicebus.Receiver{
+		Client: out.ServiceBus, Queue: message.Tasks, Slots: s.slots,
+		LockDuration: s.lock, SettleTimeout: s.settle, Grace: s.grace - s.settle, Log: log,
+	}
+	fmt.Fprintln(stdout, "ready")
+	return receiver.Run(ctx, w.Handle)
+}
+
+// wire is the wiring diagram of this process.
+func wire(s settings, out process.Connections, handlers map[string]message.Handler, events *servicebus.Sender, log *slog.Logger, tracer trace.Tracer) *worker.Worker {
+	return &worker.Worker{
+		Claims: &claim.Desk{
+			Store:   out.Cosmos.Claims(),
+			Process: s.ID + "/" + claim.Nonce(),
+			Timeout: s.StoreLimit,
+			Renewal: s.renewal,
+			Terms: claim.Terms{
+				Lease: s.lease, OwnerMargin: s.ownerMargin, ChallengerMargin: s.challengerMargin,
+				MaxAttempts: s.maxAttempts, Keep: s.keep,
+			},
+			Fenced: func(ctx context.Context, id string) {
+				log.LogAttrs(ctx, slog.LevelWarn, "fenced", slog.String("task", id))
+			},
+		},
+		Handlers: handlers,
+		Publish:  events.Send,
+		BusyWait: s.busyWait, PublishTimeout: s.publish, SettleTimeout: s.settle, KeyMargin: s.keyMargin,
+		Log: log, Tracer: tracer,
+	}
+}
+
+func readHandlers(s settings, getenv func(string) string, t telemetry.Providers) (map[string]message.Handler, error) {
+	file, err := os.Open(s.handlers)
+	if err != nil {
+		return nil, fmt.Errorf("handlers: %w (give the file with -handlers)", err)
+	}
+	defer file.Close()
+	declared, err := downstream.ReadHandlers(file, getenv)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", s.handlers, err)
+	}
+	handlers := make(map[string]message.Handler, len(declared))
+	for _, d := range declared {
+		h, err := d.Handler(downstream.Options{UserAgent: s.ID, Getenv: getenv, Propagator: t.Propagator})
+		if err != nil {
+			return nil, fmt.Errorf("%s: %w", s.handlers, err)
+		}
+		if err := s.fits(h.Declaration()); err != nil {
+			return nil, fmt.Errorf("%s: %w", s.handlers, err)
+		}
+		handlers[h.Declaration().Type] = h
+	}
+	return handlers, nil
+}
+
+func closeBus(ctx context.Context, bus *servicebus.Client, limit time.Duration) error {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), limit)
+	defer cancel()
+	return bus.Close(ctx)
+}

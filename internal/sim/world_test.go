@@ -1,0 +1,298 @@
+package sim
+
+import (
+	"context"
+	"log/slog"
+	"net"
+	"os"
+	"strings"
+	"testing"
+	"time"
+
+	"oneeffect/emulator/control"
+	cosmosemulator "oneeffect/emulator/cosmos"
+	downstreamemulator "oneeffect/emulator/downstream"
+	brokeremulator "oneeffect/emulator/servicebus"
+	"oneeffect/internal/claim"
+	"oneeffect/internal/cosmos"
+	"oneeffect/internal/downstream"
+	"oneeffect/internal/execution"
+	"oneeffect/internal/message"
+	"oneeffect/internal/orchestrator"
+	"oneeffect/internal/servicebus"
+	"oneeffect/internal/worker"
+
+	"go.opentelemetry.io/otel/trace/noop"
+)
+
+// The diagram's own numbers: lock and lease of five minutes.
+const (
+	lock  = 5 * time.Minute
+	lease = 5 * time.Minute
+)
+
+// subscription is what the event log calls the orchestrator's subscription.
+const subscription = message.TaskEvents + "/subscriptions/" + message.Orchestrator
+
+// handlers are the two of the diagram and its note.
+const handlers = `
+- type: customer.create
+  request: { method: POST, url: "http://crm.example/customers", timeout: 20s }
+  idempotency: { honoured: true, header: Idempotency-Key, form: bare, window: 24h, inProgress: 409, replayedHeader: Idempotent-Replayed }
+  result: /id
+  retry: { attempts: 8, backoff: 2s..5m }
+- type: letter.print
+  request: { method: POST, url: "http://print.example/letters", timeout: 20s }
+  idempotency: { honoured: false }
+`
+
+// world is everything outside the processes, and a view of it that is the test's own.
+type world struct {
+	t       *testing.T
+	hub     *control.Hub
+	broker  *brokeremulator.Server
+	store   *cosmosemulator.Server
+	outside *downstreamemulator.Server
+
+	view  *cosmos.Database // as "test"
+	bus   *servicebus.Client
+	stops []func() // what ends the processes
+	api   *orchestrator.Orchestrator
+}
+
+// newWorld starts the emulators. Everything ends with the test, before its bubble does.
+func newWorld(t *testing.T) *world {
+	file, err := os.Open("../../emulator/config.json")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer file.Close()
+	config, err := brokeremulator.ReadConfig(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	w := &world{t: t, hub: control.New()}
+	if w.broker, err = brokeremulator.New(w.hub, config); err != nil {
+		t.Fatal(err)
+	}
+	w.store = cosmosemulator.New(w.hub, cosmosemulator.Options{})
+	w.outside = downstreamemulator.New(w.hub)
+	w.view, w.bus = w.connect("test")
+	if err := w.view.Setup(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	return w
+}
+
+// end stops the processes and then what they stood on.
+func (w *world) end() {
+	for _, stop := range w.stops {
+		stop()
+	}
+	w.closeConnections(w.view, w.bus)
+	w.hub.Close()
+	for _, close := range []func() error{w.broker.Close, w.store.Close, w.outside.Close} {
+		if err := close(); err != nil {
+			w.t.Error(err)
+		}
+	}
+}
+
+func (w *world) connect(id string) (*cosmos.Database, *servicebus.Client) {
+	db, err := cosmos.Open(cosmos.Options{
+		Endpoint: "http://cosmos.example:8081", Key: cosmosemulator.EmulatorKey, ApplicationID: id,
+		Transport: w.store.Transport(), Timeout: 10 * time.Second,
+	})
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	bus, err := servicebus.Dial(servicebus.Options{
+		ConnectionString: "Endpoint=sb://bus.example;SharedAccessKeyName=RootManageSharedAccessKey;SharedAccessKey=SAS_KEY_VALUE;UseDevelopmentEmulator=true",
+		ApplicationID:    id,
+		NewConn:          func(ctx context.Context) (net.Conn, error) { return w.broker.Dial(ctx) },
+	})
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	return db, bus
+}
+
+func (w *world) closeConnections(db *cosmos.Database, bus *servicebus.Client) {
+	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+	defer cancel()
+	if err := bus.Close(ctx); err != nil {
+		w.t.Logf("close: %v", err) // the broker may have cut it off already
+	}
+	db.Close()
+}
+
+// run runs a process until the world ends.
+func (w *world) run(db *cosmos.Database, bus *servicebus.Client, parts ...func(context.Context) error) {
+	ctx, cancel := context.WithCancel(context.Background())
+	ended := make(chan error, len(parts))
+	for _, part := range parts {
+		go func() { ended <- part(ctx) }()
+	}
+	w.stops = append(w.stops, func() {
+		cancel()
+		for range parts {
+			if err := <-ended; err != nil {
+				w.t.Error(err)
+			}
+		}
+		w.closeConnections(db, bus)
+	})
+}
+
+// worker starts a worker with the settings that cmd/worker has by default.
+func (w *world) worker(id string) {
+	db, bus := w.connect(id)
+	events, err := bus.Sender(message.TaskEvents)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	wk := &worker.Worker{
+		Claims: &claim.Desk{
+			Store: db.Claims(), Process: id + "/" + claim.Nonce(), Timeout: 10 * time.Second,
+			Terms: claim.Terms{Lease: lease, OwnerMargin: 10 * time.Second, ChallengerMargin: 5 * time.Second, MaxAttempts: 8, Keep: 30 * 24 * time.Hour},
+		},
+		Handlers: w.handlers(id),
+		Publish:  events.Send,
+		BusyWait: 20 * time.Second, PublishTimeout: 30 * time.Second, SettleTimeout: 10 * time.Second, KeyMargin: 15 * time.Minute,
+		Log: w.log(id), Tracer: noop.NewTracerProvider().Tracer(""),
+	}
+	receiver := servicebus.Receiver{
+		Client: bus, Queue: message.Tasks, Slots: 4, LockDuration: lock,
+		SettleTimeout: 10 * time.Second, Grace: 80 * time.Second, Log: w.log(id),
+	}
+	w.run(db, bus, func(ctx context.Context) error { return receiver.Run(ctx, wk.Handle) })
+}
+
+func (w *world) handlers(id string) map[string]message.Handler {
+	declared, err := downstream.ReadHandlers(strings.NewReader(handlers), func(string) string { return "" })
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	byType := map[string]message.Handler{}
+	for _, d := range declared {
+		h, err := d.Handler(downstream.Options{Transport: w.outside.Transport(), UserAgent: id})
+		if err != nil {
+			w.t.Fatal(err)
+		}
+		byType[h.Declaration().Type] = h
+	}
+	return byType
+}
+
+// orchestrator starts the orchestrator; its API is called directly.
+func (w *world) orchestrator() {
+	const id = "orchestrator"
+	db, bus := w.connect(id)
+	tasks, err := bus.Sender(message.Tasks)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	w.api = &orchestrator.Orchestrator{
+		Store: db.Executions(), Send: tasks.Send, SendTimeout: 20 * time.Second,
+		RelayAge: 30 * time.Second, RelayPeriod: 30 * time.Second, MaxMessage: 240 << 10,
+		Log: w.log(id), Tracer: noop.NewTracerProvider().Tracer(""),
+	}
+	receiver := servicebus.Receiver{
+		Client: bus, Topic: message.TaskEvents, Subscription: message.Orchestrator, Slots: 4, LockDuration: lock,
+		SettleTimeout: 10 * time.Second, Grace: 80 * time.Second, Log: w.log(id),
+	}
+	w.run(db, bus, func(ctx context.Context) error { return receiver.Run(ctx, w.api.Handle) }, w.api.Relay)
+}
+
+// log shows what the processes say, with -v.
+func (w *world) log(id string) *slog.Logger {
+	return slog.New(slog.NewTextHandler(w.t.Output(), &slog.HandlerOptions{Level: slog.LevelInfo})).With("process", id)
+}
+
+// until waits for an event that has happened or is still to come.
+func (w *world) until(what string, match func(control.Event) bool) control.Event {
+	w.t.Helper()
+	return w.after(0, what, match)
+}
+
+func (w *world) after(seq uint64, what string, match func(control.Event) bool) control.Event {
+	w.t.Helper()
+	ctx, cancel := context.WithTimeout(context.Background(), time.Hour) // virtual
+	defer cancel()
+	e, err := w.hub.WaitEvent(ctx, seq, match)
+	if err != nil {
+		w.t.Fatalf("%s: not seen: %v", what, err)
+	}
+	return e
+}
+
+// count is how many events match so far.
+func (w *world) count(match func(control.Event) bool) int {
+	n := 0
+	for _, e := range w.hub.Events(0) {
+		if match(e) {
+			n++
+		}
+	}
+	return n
+}
+
+func (w *world) wantCount(want int, what string, match func(control.Event) bool) {
+	w.t.Helper()
+	if got := w.count(match); got != want {
+		w.t.Errorf("%s: seen %d times, want %d", what, got, want)
+	}
+}
+
+// wantLedger holds the calls and effects of one path against the downstream's ledger.
+func (w *world) wantLedger(path string, calls, effects int) {
+	w.t.Helper()
+	gotCalls, gotEffects := 0, 0
+	for _, e := range w.outside.Ledger().Entries {
+		if e.Path == path {
+			gotCalls, gotEffects = gotCalls+e.Calls, gotEffects+e.Effects
+		}
+	}
+	if gotCalls != calls || gotEffects != effects {
+		w.t.Errorf("%s: %d calls with %d effects, want %d with %d", path, gotCalls, gotEffects, calls, effects)
+	}
+}
+
+func (w *world) claim(id string) claim.Claim {
+	w.t.Helper()
+	s, err := w.view.Claims().Record(id).Read(context.Background())
+	if err != nil {
+		w.t.Fatalf("read claim %s: %v", id, err)
+	}
+	return s.Claim
+}
+
+func (w *world) execution(id string) execution.Stored {
+	w.t.Helper()
+	s, err := w.view.Executions().Load(context.Background(), id)
+	if err != nil {
+		w.t.Fatalf("load execution %s: %v", id, err)
+	}
+	return s
+}
+
+func (w *world) arm(r control.Rule) {
+	w.t.Helper()
+	if _, err := w.hub.Arm(r); err != nil {
+		w.t.Fatal(err)
+	}
+}
+
+func (w *world) send(entity string, m message.Message, err error) {
+	w.t.Helper()
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	sender, err := w.bus.Sender(entity)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	if err := sender.Send(context.Background(), m); err != nil {
+		w.t.Fatal(err)
+	}
+}
