@@ -125,6 +125,8 @@ func (s *Server) resource(w http.ResponseWriter, r *http.Request, path string) {
 func (s *Server) call(w http.ResponseWriter, r *http.Request, path string) {
 	client := clientOf(r)
 	if s.hub.Isolated(client) {
+		// net/http notices that a client has gone only after its body has been read.
+		_, _ = io.Copy(io.Discard, http.MaxBytesReader(w, r.Body, bodyLimit))
 		<-r.Context().Done()
 		panic(http.ErrAbortHandler)
 	}
