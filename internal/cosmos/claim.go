@@ -31,7 +31,7 @@ type claimRecord struct {
 
 func (r *claimRecord) Read(ctx context.Context) (claim.Stored, error) {
 	var stored claim.Stored
-	err := r.do(ctx, "read claim", false, func(ctx context.Context, items *azcosmos.ContainerClient) error {
+	err := r.do(ctx, operation{name: "read claim"}, func(ctx context.Context, items *azcosmos.ContainerClient) error {
 		answer, err := items.ReadItem(ctx, r.key, r.id, &azcosmos.ItemOptions{SessionToken: sessionOption(r.session)})
 		if err != nil {
 			return err
@@ -55,7 +55,7 @@ func storedClaim(answer azcosmos.ItemResponse) (claim.Stored, error) {
 }
 
 func (r *claimRecord) Create(ctx context.Context, c claim.Claim) (claim.ETag, error) {
-	return r.write(ctx, "create claim", c, func(ctx context.Context, items *azcosmos.ContainerClient, document []byte) (azcosmos.ItemResponse, error) {
+	return r.write(ctx, operation{name: "create claim", write: true, create: true}, c, func(ctx context.Context, items *azcosmos.ContainerClient, document []byte) (azcosmos.ItemResponse, error) {
 		return items.CreateItem(ctx, r.key, document, nil)
 	})
 }
@@ -65,18 +65,19 @@ func (r *claimRecord) Replace(ctx context.Context, c claim.Claim, unchanged clai
 	if err != nil {
 		return "", fmt.Errorf("replace claim %s: %w", r.id, err)
 	}
-	return r.write(ctx, "replace claim", c, func(ctx context.Context, items *azcosmos.ContainerClient, document []byte) (azcosmos.ItemResponse, error) {
+	return r.write(ctx, operation{name: "replace claim", write: true}, c, func(ctx context.Context, items *azcosmos.ContainerClient, document []byte) (azcosmos.ItemResponse, error) {
 		return items.ReplaceItem(ctx, r.key, r.id, document, &azcosmos.ItemOptions{IfMatchEtag: condition})
 	})
 }
 
-func (r *claimRecord) write(ctx context.Context, verb string, c claim.Claim, send func(context.Context, *azcosmos.ContainerClient, []byte) (azcosmos.ItemResponse, error)) (claim.ETag, error) {
+// write sends one version of the claim and returns its ETag.
+func (r *claimRecord) write(ctx context.Context, o operation, c claim.Claim, send func(context.Context, *azcosmos.ContainerClient, []byte) (azcosmos.ItemResponse, error)) (claim.ETag, error) {
 	document, err := encode(c)
 	if err != nil {
-		return "", fmt.Errorf("%s %s: %w", verb, r.id, err)
+		return "", fmt.Errorf("%s %s: %w", o.name, r.id, err)
 	}
 	var etag claim.ETag
-	err = r.do(ctx, verb, true, func(ctx context.Context, items *azcosmos.ContainerClient) error {
+	err = r.do(ctx, o, func(ctx context.Context, items *azcosmos.ContainerClient) error {
 		answer, err := send(ctx, items, document)
 		etag = claim.ETag(answer.ETag)
 		return versioned(answer.ETag, err)
@@ -87,9 +88,10 @@ func (r *claimRecord) write(ctx context.Context, verb string, c claim.Claim, sen
 	return etag, nil
 }
 
-func (r *claimRecord) do(ctx context.Context, verb string, write bool, send func(context.Context, *azcosmos.ContainerClient) error) error {
-	o := &operation{name: verb + " " + r.id, write: write, session: r.session}
-	err := r.d.onItems(ctx, o, containerClaims, send)
+func (r *claimRecord) do(ctx context.Context, o operation, send func(context.Context, *azcosmos.ContainerClient) error) error {
+	o.name += " " + r.id
+	o.session = r.session
+	err := r.d.onItems(ctx, &o, containerClaims, send)
 	r.session = o.session
 	return err
 }

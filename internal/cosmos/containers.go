@@ -65,7 +65,7 @@ func (d *Database) Setup(ctx context.Context) error {
 }
 
 func (d *Database) create(ctx context.Context) error {
-	err := d.do(ctx, &operation{name: "create database " + d.options.Database, write: true},
+	err := d.do(ctx, &operation{name: "create database " + d.options.Database, write: true, create: true},
 		func(ctx context.Context, client *azcosmos.Client) error {
 			_, err := client.CreateDatabase(ctx, azcosmos.DatabaseProperties{ID: d.options.Database}, nil)
 			return err
@@ -74,7 +74,7 @@ func (d *Database) create(ctx context.Context) error {
 		return err
 	}
 	for _, c := range containers {
-		err := d.do(ctx, &operation{name: "create container " + c.id, write: true},
+		err := d.do(ctx, &operation{name: "create container " + c.id, write: true, create: true},
 			func(ctx context.Context, client *azcosmos.Client) error {
 				database, err := client.NewDatabase(d.options.Database)
 				if err != nil {

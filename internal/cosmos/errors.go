@@ -31,6 +31,8 @@ func (o *operation) translate(err error) error {
 	switch {
 	case o.lost:
 		meaning = message.ErrUnknown
+	case o.create && meaning == message.ErrNotFound:
+		meaning = errNoContainer
 	case !o.reached && meaning != message.ErrTransient:
 		meaning = message.ErrRefused // of the account itself, not of a record
 	}
@@ -106,7 +108,7 @@ func brief(answer *azcore.ResponseError) string {
 	}
 	if body, err := runtime.Payload(answer.RawResponse); err == nil && json.Unmarshal(body, &said) == nil && said.Message != "" {
 		words := strings.Join(strings.Fields(said.Message), " ")
-		text += ": " + words[:min(len(words), maxCause)]
+		text += ": " + strings.ToValidUTF8(words[:min(len(words), maxCause)], "")
 	}
 	if activity := answer.RawResponse.Header.Get(headerActivity); activity != "" {
 		text += " (activity " + activity + ")"

@@ -33,7 +33,7 @@ func (s *ExecutionStore) Create(ctx context.Context, e execution.Execution, entr
 		return "", fmt.Errorf("%s: %w", name, err)
 	}
 	var etag azcore.ETag
-	err = s.do(ctx, &operation{name: name, write: true}, e.ID, func(ctx context.Context, items *azcosmos.ContainerClient) error {
+	err = s.do(ctx, &operation{name: name, write: true, create: true}, e.ID, func(ctx context.Context, items *azcosmos.ContainerClient) error {
 		batch := items.NewTransactionalBatch(azcosmos.NewPartitionKeyString(e.ID))
 		batch.CreateItem(document, nil)
 		batch.CreateItem(outbox, nil)

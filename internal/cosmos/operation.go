@@ -19,8 +19,9 @@ const (
 
 // operation is one call to the service, with the attempts that the SDK makes of it.
 type operation struct {
-	name  string // verb and object, for errors
-	write bool
+	name   string // verb and object, for errors
+	write  bool
+	create bool // a write that finds nothing, so that a 404 is about its container
 
 	session string // token of the last answer, refusals included (K5)
 	reached bool   // an attempt was made
@@ -34,11 +35,8 @@ type operationKey struct{}
 // of the SDK will retry (K2).
 func (o *operation) attempted(response *http.Response, err error) error {
 	o.reached = true
-	doubt := true
-	switch {
-	case err != nil:
-		doubt = !neverSent(err)
-	default:
+	doubt := err != nil && !neverSent(err)
+	if err == nil {
 		if token := response.Header.Get(headerSession); token != "" {
 			o.session = token
 		}

@@ -1,0 +1,303 @@
+package cosmos_test
+
+import (
+	"context"
+	"fmt"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/Azure/azure-sdk-for-go/sdk/azcore"
+	"github.com/Azure/azure-sdk-for-go/sdk/data/azcosmos"
+	"github.com/go-json-experiment/json/jsontext"
+
+	"oneeffect/emulator/control"
+	"oneeffect/internal/execution"
+	"oneeffect/internal/message"
+)
+
+func sampleExecution(id string) (execution.Execution, execution.Entry) {
+	at := time.Date(2026, 11, 30, 17, 0, 0, 123456789, time.UTC)
+	return execution.Execution{
+		ID: id, ExecutionID: id, Kind: execution.KindExecution, Type: "customer.create",
+		Payload: jsontext.Value(`{"name":"Ada"}`), Request: "sha256:00", Status: execution.Running, Run: 1,
+		CreatedAt: at, Deadline: at.Add(execution.DeadlineAfter), NotAfter: at.Add(execution.NotAfterAfter),
+		History: []execution.Note{{At: at, What: "created", To: execution.Running, Run: 1}},
+		Unknown: jsontext.Value(`{"parent":"order-1"}`),
+	}, execution.OutboxEntry(id, message.TaskMessageID(id, 1), 1)
+}
+
+func (w *world) create(id string) execution.ETag {
+	w.t.Helper()
+	e, entry := sampleExecution(id)
+	etag, err := w.db.Executions().Create(w.t.Context(), e, entry)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	return etag
+}
+
+func (w *world) load(id string) execution.Stored {
+	w.t.Helper()
+	stored, err := w.db.Executions().Load(w.t.Context(), id)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	return stored
+}
+
+// wantUnsent says which outbox entries are found.
+func (w *world) wantUnsent(age time.Duration, limit int, want ...string) {
+	w.t.Helper()
+	entries, err := w.db.Executions().Unsent(w.t.Context(), age, limit)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	var got []string
+	for _, e := range entries {
+		got = append(got, e.ExecutionID)
+	}
+	if fmt.Sprint(got) != fmt.Sprint(want) {
+		w.t.Errorf("entries older than %v are of %v, want %v", age, got, want)
+	}
+}
+
+func TestAnExecutionAndItsOutboxEntryAreOneWrite(t *testing.T) { // E6
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		etag := w.create("e1")
+		stored := w.load("e1")
+		want, entry := sampleExecution("e1")
+		if got := text(t, stored.Execution); got != text(t, want) || stored.ETag != etag {
+			t.Errorf("loaded %s under %s\nwant %s under %s", got, stored.ETag, text(t, want), etag)
+		}
+		entries, err := w.db.Executions().Unsent(t.Context(), 0, 10)
+		if err != nil || len(entries) != 1 || entries[0] != entry {
+			t.Errorf("the outbox is %v (%v), want %v", entries, err, entry)
+		}
+		for _, r := range w.wire.wantOperations(t, 3)[:1] {
+			if r.Header.Get("X-Ms-Cosmos-Batch-Atomic") != "True" {
+				t.Error("the execution was not created by an atomic batch")
+			}
+		}
+	})
+}
+
+func TestARefusedBatchLeavesNothing(t *testing.T) { // E6
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		etag := w.create("e1")
+		again, entry := sampleExecution("e1")
+		if err := w.db.Executions().Sent(t.Context(), entry); err != nil {
+			t.Fatal(err)
+		}
+		again.Request = "sha256:another"
+		_, err := w.db.Executions().Create(t.Context(), again, entry)
+		wantError(t, err, message.ErrExists)
+		w.wantUnsent(0, 10)
+		if stored := w.load("e1"); stored.ETag != etag || stored.Execution.Request != "sha256:00" {
+			t.Errorf("a second create changed the execution: %s", text(t, stored.Execution))
+		}
+
+		// An entry without its execution cannot come to be. If it did, the batch
+		// that meets it must not leave the execution behind.
+		e2, entry := sampleExecution("e2")
+		stray := []byte(text(t, entry))
+		if _, err := w.sdk("executions").CreateItem(t.Context(), azcosmos.NewPartitionKeyString("e2"), stray, nil); err != nil {
+			t.Fatal(err)
+		}
+		_, err = w.db.Executions().Create(t.Context(), e2, entry)
+		wantError(t, err, message.ErrExists)
+		_, err = w.db.Executions().Load(t.Context(), "e2")
+		wantError(t, err, message.ErrNotFound)
+	})
+}
+
+func TestALostBatchIsUnknownAndStandsWhole(t *testing.T) { // E6, K1
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		rule := w.arm(control.Rule{Match: control.Match{Service: "cosmos", Operation: "batch"}, When: "after", Do: "hold"})
+		wait := w.whileHeld(rule, control.Release{Action: "drop"})
+		e, entry := sampleExecution("e1")
+		_, err := w.db.Executions().Create(t.Context(), e, entry)
+		wait()
+		wantError(t, err, message.ErrUnknown)
+		w.wire.wantOperations(t, 1)
+		if got := w.load("e1"); got.Execution.Status != execution.Running {
+			t.Errorf("the execution is %s, want it RUNNING", got.Execution.Status)
+		}
+		w.wantUnsent(0, 10, "e1")
+	})
+}
+
+func TestAChangeHappensOnceUnderItsTicket(t *testing.T) { // E1
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		ticket := w.create("e1")
+		at := time.Date(2026, 11, 30, 17, 5, 0, 5, time.UTC)
+		change := execution.Change{
+			Status: execution.Completed, EndedAt: at,
+			Result: &execution.Result{Ref: "/customers/<1>", Digest: "sha256:11", Fence: 3},
+			Note:   execution.Note{At: at, What: "completed", From: execution.Running, To: execution.Completed, Run: 1, Fence: 3},
+		}
+		w.wire.forget()
+		etag, err := w.db.Executions().Change(t.Context(), "e1", change, ticket)
+		if err != nil {
+			t.Fatal(err)
+		}
+		w.wire.wantOperations(t, 1) // no read
+		want, _ := sampleExecution("e1")
+		want.Status, want.EndedAt, want.Result = change.Status, at, change.Result
+		want.History = append(want.History, change.Note)
+		stored := w.load("e1")
+		if got := text(t, stored.Execution); got != text(t, want) || stored.ETag != etag {
+			t.Errorf("loaded %s under %s\nwant %s under %s", got, stored.ETag, text(t, want), etag)
+		}
+
+		_, err = w.db.Executions().Change(t.Context(), "e1", change, ticket)
+		wantError(t, err, message.ErrConflict)
+		if again := w.load("e1"); again.ETag != etag || len(again.Execution.History) != 2 {
+			t.Errorf("a refused change left %s", text(t, again.Execution))
+		}
+		_, err = w.db.Executions().Change(t.Context(), "e1", change, "")
+		wantError(t, err, message.ErrRefused)
+		_, err = w.db.Executions().Change(t.Context(), "nobody", change, ticket)
+		wantError(t, err, message.ErrNotFound)
+	})
+}
+
+func TestAFailureAndThenARecordLeaveTheRestAsItWas(t *testing.T) { // E3
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		etag := w.create("e1")
+		at := time.Date(2026, 11, 30, 17, 5, 0, 0, time.UTC)
+		failure := &execution.Failure{Reason: "AttemptsExhausted", Description: "8 starts", Outcome: "unknown", Fence: 8}
+		etag, err := w.db.Executions().Change(t.Context(), "e1", execution.Change{
+			Status: execution.Failed, EndedAt: at, Failure: failure,
+			Note: execution.Note{At: at, What: "failed", Run: 1},
+		}, etag)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := w.db.Executions().Change(t.Context(), "e1", execution.Change{
+			Status: execution.Failed, Note: execution.Note{At: at, What: "seen", Run: 1},
+		}, etag); err != nil {
+			t.Fatal(err)
+		}
+		got := w.load("e1").Execution
+		if got.Failure == nil || *got.Failure != *failure || !got.EndedAt.Equal(at) || got.Result != nil {
+			t.Errorf("a record that names neither end nor failure left %s", text(t, got))
+		}
+		var what []string
+		for _, n := range got.History {
+			what = append(what, n.What)
+		}
+		if fmt.Sprint(what) != "[created failed seen]" {
+			t.Errorf("the history says %v, want it appended to", what)
+		}
+	})
+}
+
+func TestRemovingAnOutboxEntryThatIsGoneIsNoError(t *testing.T) { // E6
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		w.create("e1")
+		_, entry := sampleExecution("e1")
+		for range 2 {
+			if err := w.db.Executions().Sent(t.Context(), entry); err != nil {
+				t.Fatal(err)
+			}
+		}
+		w.wantUnsent(0, 10)
+
+		rule := w.arm(control.Rule{Match: control.Match{Service: "cosmos", Operation: "delete"}, Do: "answer", Status: 404, Condition: "NotFound/1002"})
+		err := w.db.Executions().Sent(t.Context(), entry)
+		wantError(t, err, message.ErrTransient) // a replica that lags knows nothing of it
+		if err := w.hub.Disarm(rule); err != nil {
+			t.Fatal(err)
+		}
+	})
+}
+
+func TestUnsentEntriesAreOldByTheStoresClock(t *testing.T) { // E6, K4
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		w.create("e1")
+		time.Sleep(40 * time.Second)
+		w.create("e2")
+		w.wantUnsent(0, 10, "e1", "e2")
+		w.wantUnsent(30*time.Second, 10, "e1")
+		w.wantUnsent(time.Minute, 10)
+		w.hub.Jump(time.Minute)
+		w.wantUnsent(time.Minute, 10, "e1", "e2")
+		w.wantUnsent(time.Minute, 1, "e1")
+		w.wantUnsent(0, 0)
+	})
+}
+
+func TestUnsentEntriesAreFoundBehindPagesOfYoungOnes(t *testing.T) { // E6
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		for i := range 120 {
+			w.create(fmt.Sprintf("young-%03d", i))
+		}
+		time.Sleep(time.Minute)
+		items := w.sdk("executions")
+		for i := range 120 { // written again, so young again
+			_, entry := sampleExecution(fmt.Sprintf("young-%03d", i))
+			if _, err := items.UpsertItem(t.Context(), azcosmos.NewPartitionKeyString(entry.ExecutionID), []byte(text(t, entry)), nil); err != nil {
+				t.Fatal(err)
+			}
+		}
+		w.create("late")
+		w.hub.Jump(20 * time.Second)
+		w.create("latest")
+		w.hub.Jump(-time.Second)
+		entries, err := w.db.Executions().Unsent(t.Context(), 10*time.Second, 1000)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if len(entries) != 121 {
+			t.Errorf("%d entries are older than 10s, want the 121 written before the jump", len(entries))
+		}
+	})
+}
+
+func TestALoadIsNoOlderThanWhatThisProcessHasSeen(t *testing.T) { // K5
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		ticket := w.create("e1")
+		other := w.sdk("executions")
+		w.wire.forget()
+		w.load("e1")
+		afterCreate := w.wire.wantOperations(t, 1)[0].Header.Get("X-Ms-Session-Token")
+		if afterCreate == "" {
+			t.Error("the load after a create passed on no session token")
+		}
+		// Somebody else changes it, so that the ticket does not fit.
+		var patch azcosmos.PatchOperations
+		patch.AppendSet("/traceparent", "00-1")
+		if _, err := other.PatchItem(t.Context(), azcosmos.NewPartitionKeyString("e1"), "e1", patch, &azcosmos.ItemOptions{IfMatchEtag: new(azcore.ETag(ticket))}); err != nil {
+			t.Fatal(err)
+		}
+		_, err := w.db.Executions().Change(t.Context(), "e1", execution.Change{Status: execution.Cancelled}, ticket)
+		wantError(t, err, message.ErrConflict)
+		w.wire.forget()
+		w.load("e1")
+		if token := w.wire.wantOperations(t, 1)[0].Header.Get("X-Ms-Session-Token"); token == "" || token == afterCreate {
+			t.Errorf("the load after a 412 passed on %q, after the create %q", token, afterCreate)
+		}
+	})
+}
+
+func TestAContextThatHasEndedSendsNothing(t *testing.T) { // K1
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		ctx, cancel := context.WithCancel(t.Context())
+		cancel()
+		e, entry := sampleExecution("e1")
+		_, err := w.db.Executions().Create(ctx, e, entry)
+		wantError(t, err, message.ErrTransient)
+		w.wire.wantOperations(t, 0)
+	})
+}
