@@ -1,0 +1,153 @@
+package downstream
+
+import (
+	"os"
+	"strings"
+	"testing"
+	"time"
+)
+
+func env(pairs ...string) func(string) string {
+	return func(name string) string {
+		for i := 0; i+1 < len(pairs); i += 2 {
+			if pairs[i] == name {
+				return pairs[i+1]
+			}
+		}
+		return ""
+	}
+}
+
+func TestTheRepositorysHandlersAreTheTwoOfTheDemo(t *testing.T) {
+	file, err := os.Open("../../handlers.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer file.Close()
+	got, err := ReadHandlers(file, env("CRM_URL", "http://crm", "PRINT_URL", "https://print:8443/v1"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := []Declared{{
+		Type: "customer.create", Method: "POST", URL: "http://crm/customers", Timeout: 20 * time.Second,
+		Keyed: true, Header: "Idempotency-Key", Form: Bare, Window: 24 * time.Hour,
+		InProgress: 409, ReplayedHeader: "Idempotent-Replayed", Result: "/id",
+		Attempts: 8, BackoffMin: 2 * time.Second, BackoffMax: 5 * time.Minute,
+	}, {
+		Type: "letter.print", Method: "POST", URL: "https://print:8443/v1/letters", Timeout: 20 * time.Second,
+		Attempts: 1,
+	}}
+	if len(got) != len(want) {
+		t.Fatalf("%d handlers, want %d", len(got), len(want))
+	}
+	for i := range want {
+		if got[i] != want[i] {
+			t.Errorf("handler %d is\n%+v, want\n%+v", i, got[i], want[i])
+		}
+	}
+}
+
+func TestEverythingSaidIsTaken(t *testing.T) {
+	got, err := ReadHandlers(strings.NewReader(`
+- type: order.place
+  request: { method: PUT, url: "http://h/o?v=${V}", timeout: 1500ms }
+  idempotency: { honoured: yes, header: X-Request-Id, form: quoted, window: 48h, inProgress: 423, replayedHeader: X-Replay }
+  auth: entra:api://orders/.default
+  result: /a/0
+  retry: { attempts: 3, backoff: 1s..1m }
+`), env("V", "2"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := Declared{
+		Type: "order.place", Method: "PUT", URL: "http://h/o?v=2", Timeout: 1500 * time.Millisecond,
+		Keyed: true, Header: "X-Request-Id", Form: Quoted, Window: 48 * time.Hour, InProgress: 423, ReplayedHeader: "X-Replay",
+		Auth: Auth{Scope: "api://orders/.default"}, Result: "/a/0",
+		Attempts: 3, BackoffMin: time.Second, BackoffMax: time.Minute,
+	}
+	if len(got) != 1 || got[0] != want {
+		t.Errorf("got\n%+v, want\n%+v", got, want)
+	}
+}
+
+func TestEveryMistakeIsNamedAtOnceWithItsLine(t *testing.T) { // D5
+	_, err := ReadHandlers(strings.NewReader(`# line 1
+- type: a b
+  request: { method: GET, url: "ftp://x" }
+  idempotency: { honoured: false, window: 1h }
+  retry: { attempts: 2 }
+- type: ok
+  request: { url: "${NOWHERE}/x", timeout: 5x, colour: red }
+  idempotency: { honoured: true, form: round, inProgress: 200, header: "a b", replayedHeader: "c:" }
+  auth: basic
+  result: id
+  retry: { attempts: 0, backoff: 5m..2s }
+- type: ok
+  request: { method: post, url: "http://u:p@h/" }
+- type: x
+  request: { url: "http://h/${" }
+  idempotency: { honoured: maybe }
+  auth: env:MISSING
+`), env())
+	if err == nil {
+		t.Fatal("no error")
+	}
+	for _, want := range []string{
+		`line 2: task type contains ' '`,
+		`line 3: GET without a key may be sent twice`,
+		`line 3: url "ftp://x" is not of the form`,
+		`line 4: idempotency.window has no meaning`,
+		`line 5: retry has no meaning`,
+		`line 7: the variable NOWHERE is not set`,
+		`line 7: "5x" is not a positive duration`,
+		`line 7: field colour not found`,
+		`line 8: form is "round", bare and quoted are known`,
+		`line 8: inProgress is 200`,
+		`line 8: "a b" is not a header name`,
+		`line 8: "c:" is not a header name`,
+		`line 9: auth is "basic"`,
+		`line 10: "id" is not a JSON pointer`,
+		`line 11: attempts is 0`,
+		`line 11: "5m..2s" is not a range of durations`,
+		`line 12: ok is declared already, in line 6`,
+		`line 13: "post" is not a method`,
+		`line 13: url "http://u:p@h/" is not of the form`,
+		`line 12: idempotency: { honoured: true or false } is missing`,
+		`line 15: "${" is not a variable`,
+		`line 16: cannot construct`,
+		`line 17: auth: the variable MISSING is not set`,
+	} {
+		if !strings.Contains(err.Error(), want) {
+			t.Errorf("not said: %s", want)
+		}
+	}
+	if t.Failed() {
+		t.Logf("said:\n%v", err)
+	}
+}
+
+func TestAVariableCannotChangeTheFilesStructure(t *testing.T) {
+	got, err := ReadHandlers(strings.NewReader("- type: a\n  request: { url: \"${U}\" }\n  idempotency: { honoured: false }\n"),
+		env("U", "http://h/\" }\n- type: b"))
+	if err == nil {
+		t.Errorf("taken: %+v", got)
+	}
+	if err != nil && !strings.Contains(err.Error(), "line 2: url") {
+		t.Errorf("error is %v", err)
+	}
+}
+
+func TestWhatIsNoListOfHandlersIsRefused(t *testing.T) {
+	for name, text := range map[string]string{
+		"nothing":       "",
+		"a mapping":     "type: a\n",
+		"two documents": "- type: a\n---\n- type: b\n",
+		"broken YAML":   "- type: [a\n",
+		"a scalar item": "- a\n",
+		"too much":      "#" + strings.Repeat("x", maxFile),
+	} {
+		if got, err := ReadHandlers(strings.NewReader(text), env()); err == nil {
+			t.Errorf("%s is taken: %+v", name, got)
+		}
+	}
+}
