@@ -151,7 +151,7 @@ func refuseOwn(file source, own, imported string) string {
 			return ""
 		}
 		return rings["emulator"].rule
-	case file.test() && other != "command" && other != "sim":
+	case file.test() && other != "command" && other != "tests":
 		return ""
 	case imported == file.pkg(), slices.Contains(rings[own].may, other):
 		return ""
@@ -169,7 +169,7 @@ func refuseLibrary(file source, own, imported string) string {
 	switch {
 	case found < 0:
 		return "no row of libraries names it: say in docs/adr/0004-dependencies.md why it is worth having, then add one"
-	case file.test(), own == "sim", slices.Contains(libraries[found].by, own), slices.Contains(libraries[found].by, file.pkg()):
+	case file.test(), slices.Contains(libraries[found].by, own), slices.Contains(libraries[found].by, file.pkg()):
 		return ""
 	}
 	return libraries[found].rule
@@ -256,6 +256,10 @@ func TestTheCheckerFindsWhatItIsThereToFind(t *testing.T) {
 		"a command links the emulator":             {"cmd/local/a.go", `import "oneeffect/emulator/control"`, "never the emulator"},
 		"a command wires the story":                {"cmd/worker/a.go", `import "oneeffect/internal/worker"`, ""},
 		"a command wires the simulator":            {"cmd/worker/a.go", `import "oneeffect/internal/sim"`, "a command wires"},
+		"the simulator is linked":                  {"internal/sim/a.go", `import "oneeffect/internal/worker"`, "has only tests"},
+		"the simulator tests the story":            {"internal/sim/a_test.go", `import "oneeffect/internal/worker"; import "oneeffect/emulator/control"`, ""},
+		"a test of the story uses the simulator":   {"internal/worker/a_test.go", `import "oneeffect/internal/sim"`, "the story knows"},
+		"the envelope is read by the oracle":       {"internal/message/a.go", `import "github.com/cloudevents/sdk-go/v2/event"`, "an oracle for its tests"},
 		"the emulator shares code":                 {"emulator/cosmos/a.go", `import "oneeffect/internal/message"`, "independent witness"},
 		"the emulator shares code in a test":       {"emulator/cosmos/a_test.go", `import "oneeffect/internal/message"`, "independent witness"},
 		"the emulator uses the SDK":                {"emulator/cosmos/a.go", `import "` + azure + `data/azcosmos"`, "internal/cosmos alone"},
