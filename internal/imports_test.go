@@ -63,7 +63,7 @@ var rings = map[string]ring{
 		rule: "the emulator is an independent witness: the standard library, its own packages and the libraries named for it",
 	},
 	"tests": {
-		rule: "this package has only tests, and what they import no other file may",
+		rule: "this package has only tests: nobody imports it, and what is no test in it imports nothing of ours",
 	},
 }
 
