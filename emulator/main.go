@@ -122,8 +122,8 @@ func readConfig(path string) (servicebus.Config, error) {
 
 // serve answers on every door until the context ends or one of them breaks, and
 // returns when nothing is left running.
-func (e *emulators) serve(ctx context.Context, doors []*door, stdout io.Writer) error {
-	ctx, end := context.WithCancelCause(ctx)
+func (e *emulators) serve(life context.Context, doors []*door, stdout io.Writer) error {
+	ctx, end := context.WithCancelCause(life)
 	defer end(nil)
 	var serving sync.WaitGroup
 	for _, d := range doors {
@@ -138,10 +138,10 @@ func (e *emulators) serve(ctx context.Context, doors []*door, stdout io.Writer) 
 	<-ctx.Done()
 	e.hub.Close() // first, since handlers may be held by a rule or wait for an event
 	serving.Wait()
-	if err := context.Cause(ctx); !errors.Is(err, context.Canceled) {
-		return err
+	if life.Err() != nil {
+		return nil
 	}
-	return nil
+	return context.Cause(ctx)
 }
 
 // close ends what assemble has begun.

@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"errors"
 	"io"
+	"log/slog"
 	"net"
 	"net/http"
 	"os"
@@ -15,6 +16,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"oneeffect/emulator/cosmos"
 )
 
 // anyPorts lets every door take a free port.
@@ -258,6 +261,36 @@ func TestWhatIsWrongWithTheFlagsIsSaidAtOnceWithItsRemedy(t *testing.T) {
 			if stdout.Len() > 0 {
 				t.Errorf("it printed %s", &stdout)
 			}
+			wantNothingLeft(t)
+		})
+	}
+}
+
+func TestADoorThatBreaksEndsTheProgramWithItsName(t *testing.T) {
+	for _, broken := range []string{"amqp", "control"} {
+		t.Run(broken, func(t *testing.T) {
+			log := slog.New(slog.DiscardHandler)
+			e, err := assemble(settings{sasKey: "k", cosmosKey: cosmos.EmulatorKey}, log)
+			if err != nil {
+				t.Fatal(err)
+			}
+			doors := []*door{
+				{name: "amqp", address: "127.0.0.1:0", serve: amqpServer(e.broker, log)},
+				{name: "control", address: "127.0.0.1:0", serve: httpServer(e.hub.Handler(), log)},
+			}
+			if err := open(t.Context(), doors, false, log); err != nil {
+				t.Fatal(err)
+			}
+			for _, d := range doors {
+				if d.name == broken {
+					_ = d.listener.Close()
+				}
+			}
+			err = e.serve(t.Context(), doors, io.Discard)
+			if !errors.Is(err, net.ErrClosed) || !strings.Contains(err.Error(), "serve "+broken) {
+				t.Errorf("ended with %v, want it to name %s", err, broken)
+			}
+			e.close()
 			wantNothingLeft(t)
 		})
 	}

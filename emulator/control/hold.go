@@ -51,7 +51,7 @@ func (h *Hub) After(ctx context.Context, op Op) Decision { return h.ask(ctx, "af
 
 func (h *Hub) ask(ctx context.Context, when string, op Op) Decision {
 	h.mu.Lock()
-	rules := slices.Clone(h.rules)
+	rules := h.rules // needs no copy: arming appends, and disarming replaces the slice
 	i, known := h.isolation[op.Client]
 	isolated := known && i.isolated
 	h.mu.Unlock()

@@ -27,7 +27,7 @@ type Hub struct {
 }
 
 // New returns a hub whose clock is right, with no rule armed, every switch on
-// and nobody isolated.
+// and nobody isolated. Make it inside the bubble that uses it, if any.
 func New() *Hub {
 	h := &Hub{
 		jumped:    make(chan struct{}),

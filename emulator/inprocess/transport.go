@@ -166,7 +166,7 @@ func newExchange(life context.Context, req *http.Request, body *requestBody) *ex
 	in.RequestURI = req.URL.RequestURI()
 	in.Proto, in.ProtoMajor, in.ProtoMinor = "HTTP/1.1", 1, 1
 	in.RemoteAddr = remoteAddr
-	in.Close, in.GetBody, in.Response, in.Cancel = false, nil, nil, nil
+	in.Close, in.GetBody, in.Response = false, nil, nil
 	if in.Host == "" {
 		in.Host = req.URL.Host
 	}
