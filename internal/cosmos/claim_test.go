@@ -36,7 +36,7 @@ func wantError(t *testing.T, err, want error) {
 		message.ErrTransient, message.ErrUnknown, message.ErrRefused,
 	}
 	for _, other := range all {
-		if other != want && errors.Is(err, other) {
+		if !errors.Is(want, other) && errors.Is(err, other) {
 			t.Errorf("%v is %v, and %v as well", err, want, other)
 		}
 	}
@@ -180,7 +180,7 @@ func TestAgeIsTheStoresDateLessItsTimestamp(t *testing.T) { // C6, K4
 		wantAge(90 * time.Second)
 		w.hub.Jump(4 * time.Minute) // the store's clock alone: no clock of ours moves
 		wantAge(330 * time.Second)
-		if etag, err = record.Replace(t.Context(), sample("82f3"), etag); err != nil {
+		if _, err := record.Replace(t.Context(), sample("82f3"), etag); err != nil {
 			t.Fatal(err)
 		}
 		wantAge(0)

@@ -31,9 +31,9 @@ func (o *operation) translate(err error) error {
 	switch {
 	case o.lost:
 		meaning = message.ErrUnknown
-	case o.create && meaning == message.ErrNotFound:
+	case o.create && errors.Is(meaning, message.ErrNotFound):
 		meaning = errNoContainer
-	case !o.reached && meaning != message.ErrTransient:
+	case !o.reached && !errors.Is(meaning, message.ErrTransient):
 		meaning = message.ErrRefused // of the account itself, not of a record
 	}
 	return fmt.Errorf("%s: %w: %w", o.name, meaning, cause)
