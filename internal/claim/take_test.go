@@ -1,0 +1,407 @@
+package claim_test
+
+import (
+	"fmt"
+	"reflect"
+	"slices"
+	"testing"
+	"time"
+
+	"oneeffect/internal/claim"
+
+	"github.com/go-json-experiment/json/jsontext"
+)
+
+var terms = claim.Terms{
+	Lease: 300 * time.Second, OwnerMargin: 10 * time.Second, ChallengerMargin: 5 * time.Second,
+	MaxAttempts: 8, Keep: 30 * 24 * time.Hour,
+}
+
+const (
+	keyWindow = 24 * time.Hour
+	keyMargin = 15 * time.Minute
+	ours      = "worker-2/77aa/01"
+	theirs    = "worker-1/5f3a/91"
+)
+
+// asked is the moment of an ask, by the broker's clock; begun is when the claim was first granted.
+var (
+	asked = time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
+	begun = asked.Add(-time.Hour)
+)
+
+// situation is everything that a verdict depends on, as facts. The claim, if one
+// stands, is of run 2 and fence 4.
+type situation struct {
+	stands      claim.Status // "" for nothing
+	sameAsk     bool         // the fingerprints are equal
+	run         int          // of the message
+	age         age
+	released    bool
+	notBefore   moment
+	declaredKey bool
+	recordedKey bool
+	callStarted bool
+	window      moment // its end, the margin taken off
+	notAfter    moment
+	starts      int
+	asserted    bool
+}
+
+// age is that of the record by the store's clock, relative to its lease.
+type age int
+
+const (
+	justWritten age = iota
+	atMarginEnd     // lease and margin to the second: not stale yet
+	pastMargin
+)
+
+func (a age) stale() bool { return a == pastMargin }
+
+func (a age) duration() time.Duration {
+	return [...]time.Duration{0, 305 * time.Second, 306 * time.Second}[a]
+}
+
+// moment is a time relative to the ask.
+type moment int
+
+const (
+	unset moment = iota
+	past
+	present
+	future
+)
+
+func (m moment) time() time.Time {
+	switch m {
+	case past:
+		return asked.Add(-time.Nanosecond)
+	case present:
+		return asked
+	case future:
+		return asked.Add(time.Minute)
+	}
+	return time.Time{}
+}
+
+func (s situation) claim() *claim.Claim {
+	if s.stands == "" {
+		return nil
+	}
+	c := &claim.Claim{
+		ID: "82f3", Status: s.stands, Run: 2, Fence: 4, Owner: theirs, W: "91bd", LeaseSeconds: 300,
+		TaskType: "customer.create", Keyed: s.recordedKey, Fingerprint: "sha256:asked", CallStarted: s.callStarted,
+		FirstCallAt: s.window.time().Add(keyMargin - keyWindow), Starts: s.starts, Answered: 1,
+		NotBefore: s.notBefore.time(), Released: s.released,
+		Attempts: []claim.Attempt{{Fence: 1, Owner: theirs, At: begun, End: "lease expired"}, {Fence: 4, Owner: theirs, At: begun.Add(time.Minute)}},
+		TTL:      7, Version: 1, Unknown: jsontext.Value(`{"steps":{}}`),
+	}
+	if !s.sameAsk {
+		c.Fingerprint = "sha256:other"
+	}
+	switch s.stands {
+	case claim.Completed:
+		c.Result = &claim.Result{Ref: "/customers/7", Digest: "sha256:result"}
+		c.Attempts[1].End = "completed"
+	case claim.Failed:
+		c.Failure = &claim.Failure{Reason: claim.PermanentFailure, Description: "no", Outcome: claim.EffectNone}
+		c.Attempts[1].End = "failed: PermanentFailure"
+	}
+	return c
+}
+
+func (s situation) ask() claim.Ask {
+	return claim.Ask{
+		ID: "82f3", TaskType: "customer.create", Fingerprint: "sha256:asked", Run: s.run,
+		Keyed: s.declaredKey, KeyWindow: keyWindow, KeyMargin: keyMargin,
+		NotAfter: s.notAfter.time(), Asserted: s.asserted, Now: func() time.Time { return asked },
+	}
+}
+
+func (s situation) take() (claim.Claim, claim.Verdict, bool) {
+	return claim.Take(s.claim(), s.age.duration(), s.ask(), ours, terms)
+}
+
+// tooOld, keyed and free are the words of the table.
+func (s situation) tooOld() bool { return s.notAfter == past }
+func (s situation) keyed() bool  { return s.declaredKey && s.recordedKey }
+func (s situation) free() bool   { return s.released || s.age.stale() }
+func (s situation) windowPassed() bool {
+	return s.window == past || s.window == present
+}
+
+// row is one line of the table of verdicts: the first that fits decides.
+type row struct {
+	says string
+	fits func(s situation) bool
+	want answer
+}
+
+// answer is what a row decides. What it writes is made by the test, from the
+// words of the table, in written.
+type answer struct {
+	kind   claim.Kind
+	reason string // of a refusal, or of the failure that is written
+	writes string // "", "first", "take over", "re-open" or "fail"
+}
+
+// verdicts is the table of the claim protocol. It knows nothing of Take.
+var verdicts = []row{
+	{
+		"nothing, message past notAfter: refused TooOld", func(s situation) bool { return s.stands == "" && s.tooOld() },
+		answer{claim.Refused, claim.TooOld, ""},
+	},
+	{
+		"nothing: granted, fence 1", func(s situation) bool { return s.stands == "" },
+		answer{claim.Granted, "", "first"},
+	},
+	{
+		"another fingerprint: refused IdempotencyKeyReused", func(s situation) bool { return !s.sameAsk },
+		answer{claim.Refused, claim.IdempotencyKeyReused, ""},
+	},
+	{
+		"COMPLETED: done", func(s situation) bool { return s.stands == claim.Completed },
+		answer{claim.Done, "", ""},
+	},
+	{
+		"CANCELLED: settle, no call", func(s situation) bool { return s.stands == claim.Cancelled },
+		answer{claim.Withdrawn, "", ""},
+	},
+	{
+		"FAILED, message.run ≤ claim.run: failed", func(s situation) bool { return s.stands == claim.Failed && s.run <= 2 },
+		answer{claim.Over, "", ""},
+	},
+	{
+		"FAILED, message.run > claim.run, past notAfter: refused TooOld", func(s situation) bool { return s.stands == claim.Failed && s.tooOld() },
+		answer{claim.Refused, claim.TooOld, ""},
+	},
+	{
+		"FAILED, message.run > claim.run: re-opened", func(s situation) bool { return s.stands == claim.Failed },
+		answer{claim.Granted, "", "re-open"},
+	},
+	{
+		"IN_PROGRESS, lease stands, not released: busy", func(s situation) bool { return !s.free() },
+		answer{claim.Busy, "", ""},
+	},
+	{
+		"released, notBefore not reached: busy until notBefore", func(s situation) bool { return s.released && s.notBefore == future },
+		answer{claim.Busy, "", ""},
+	},
+	{
+		"keyless and callStarted, or recorded keyed: failed OutcomeUnknown", func(s situation) bool { return !s.keyed() && (s.callStarted || s.recordedKey) },
+		answer{claim.Over, claim.OutcomeUnknown, "fail"},
+	},
+	{
+		"keyed, window passed: failed KeyWindowPassed", func(s situation) bool { return s.keyed() && s.windowPassed() },
+		answer{claim.Over, claim.KeyWindowPassed, "fail"},
+	},
+	{
+		"past notAfter: failed TooOld", func(s situation) bool { return s.tooOld() },
+		answer{claim.Over, claim.TooOld, "fail"},
+	},
+	{
+		"starts ≥ maxAttempts: failed AttemptsExhausted", func(s situation) bool { return s.starts >= 8 },
+		answer{claim.Over, claim.AttemptsExhausted, "fail"},
+	},
+	{
+		"otherwise: granted, fence + 1", func(situation) bool { return true },
+		answer{claim.Granted, "", "take over"},
+	},
+}
+
+// written is what a row writes: the record that stood, and what changes in it.
+func (s situation) written(a answer) claim.Claim {
+	if a.writes == "first" {
+		return claim.Claim{
+			ID: "82f3", Status: claim.InProgress, Run: s.run, Fence: 1, Owner: ours, LeaseSeconds: 300, TaskType: "customer.create",
+			Keyed: s.declaredKey, Fingerprint: "sha256:asked", FirstCallAt: asked, Starts: 1,
+			Attempts: []claim.Attempt{{Fence: 1, Owner: ours, At: asked}}, TTL: 2592000, Version: 1,
+		}
+	}
+	c := *s.claim()
+	if a.writes == "" {
+		return c
+	}
+	c.Owner, c.Fence, c.TTL = ours, 5, 2592000
+	c.Released, c.NotBefore = false, time.Time{}
+	end := &c.Attempts[1].End
+	if a.writes == "fail" {
+		c.Status = claim.Failed
+		if *end == "" {
+			*end = "failed: " + a.reason
+		}
+		return c
+	}
+	if *end == "" {
+		*end = "lease expired"
+	}
+	c.Keyed = s.keyed()
+	c.Run = max(2, s.run)
+	c.Starts++
+	c.Attempts = append(c.Attempts, claim.Attempt{Fence: 5, Owner: ours, At: asked})
+	if a.writes == "re-open" {
+		c.Status, c.Failure = claim.InProgress, nil
+		c.Starts, c.Answered, c.CallStarted = 1, 0, false
+		if s.asserted {
+			c.FirstCallAt = asked
+		}
+	}
+	return c
+}
+
+// everySituation is the product of all facts, without those that differ only in
+// facts of a record that does not stand.
+func everySituation(yield func(situation) bool) {
+	statuses := []claim.Status{"", claim.InProgress, claim.Completed, claim.Failed, claim.Cancelled}
+	both := []bool{false, true}
+	for s := range product(statuses, func(s *situation, v claim.Status) { s.stands = v },
+		dimension(both, func(s *situation, v bool) { s.sameAsk = v }),
+		dimension([]int{1, 2, 3}, func(s *situation, v int) { s.run = v }),
+		dimension([]age{justWritten, atMarginEnd, pastMargin}, func(s *situation, v age) { s.age = v }),
+		dimension(both, func(s *situation, v bool) { s.released = v }),
+		dimension([]moment{unset, present, future}, func(s *situation, v moment) { s.notBefore = v }),
+		dimension(both, func(s *situation, v bool) { s.declaredKey = v }),
+		dimension(both, func(s *situation, v bool) { s.recordedKey = v }),
+		dimension(both, func(s *situation, v bool) { s.callStarted = v }),
+		dimension([]moment{present, future}, func(s *situation, v moment) { s.window = v }),
+		dimension([]moment{past, present}, func(s *situation, v moment) { s.notAfter = v }),
+		dimension([]int{7, 8}, func(s *situation, v int) { s.starts = v }),
+		dimension(both, func(s *situation, v bool) { s.asserted = v }),
+	) {
+		if s.stands == "" && s != s.nothing() {
+			continue
+		}
+		if !yield(s) {
+			return
+		}
+	}
+}
+
+// nothing is a situation without what only a record knows.
+func (s situation) nothing() situation {
+	return situation{run: s.run, declaredKey: s.declaredKey, notAfter: s.notAfter, asserted: s.asserted, window: future, starts: 7}
+}
+
+// dimension sets one fact to each of its values in turn.
+func dimension[T any](values []T, set func(*situation, T)) func(situation, func(situation) bool) bool {
+	return func(s situation, yield func(situation) bool) bool {
+		for _, v := range values {
+			set(&s, v)
+			if !yield(s) {
+				return false
+			}
+		}
+		return true
+	}
+}
+
+func product(statuses []claim.Status, set func(*situation, claim.Status), dimensions ...func(situation, func(situation) bool) bool) func(func(situation) bool) {
+	return func(yield func(situation) bool) {
+		var walk func(s situation, rest []func(situation, func(situation) bool) bool) bool
+		walk = func(s situation, rest []func(situation, func(situation) bool) bool) bool {
+			if len(rest) == 0 {
+				return yield(s)
+			}
+			return rest[0](s, func(s situation) bool { return walk(s, rest[1:]) })
+		}
+		dimension(statuses, set)(situation{}, func(s situation) bool { return walk(s, dimensions) })
+	}
+}
+
+// Every situation, against the table (C2, C3, C6, C7, C8, C10).
+func TestEverySituationGetsTheVerdictOfTheTable(t *testing.T) {
+	hits := make([]int, len(verdicts))
+	for s := range everySituation {
+		i := slices.IndexFunc(verdicts, func(r row) bool { return r.fits(s) })
+		hits[i]++
+		next, v, write := s.take()
+		if problem := s.differs(verdicts[i].want, next, v, write); problem != "" {
+			t.Fatalf("%+v\nrow %q: %s", s, verdicts[i].says, problem)
+		}
+	}
+	for i, n := range hits {
+		if n == 0 {
+			t.Errorf("no situation reached the row %q", verdicts[i].says)
+		}
+	}
+}
+
+// differs says where a verdict differs from what a row wants.
+func (s situation) differs(want answer, next claim.Claim, v claim.Verdict, write bool) string {
+	if v.Kind != want.kind || write != (want.writes != "") {
+		return fmt.Sprintf("%s, write %t, want %s, write %t", v.Kind, write, want.kind, want.writes != "")
+	}
+	if want.kind == claim.Refused && v.Reason != want.reason || want.kind != claim.Refused && v.Reason != "" {
+		return fmt.Sprintf("refused for %q, want %q", v.Reason, want.reason)
+	}
+	if s.stands == "" && want.writes == "" {
+		if !reflect.DeepEqual(next, claim.Claim{}) {
+			return fmt.Sprintf("nothing stood, and yet there is %+v", next)
+		}
+		return ""
+	}
+	if !reflect.DeepEqual(next, v.Claim) {
+		return fmt.Sprintf("the verdict leaves %+v, but %+v is to be written", v.Claim, next)
+	}
+	if want.writes == "fail" {
+		f := next.Failure
+		if f == nil || f.Reason != want.reason || f.Description == "" || f.Outcome != s.outcome(want.reason) {
+			return fmt.Sprintf("failed with %+v, want %s with outcome %s", f, want.reason, s.outcome(want.reason))
+		}
+		next.Failure = nil
+	}
+	if record := s.written(want); !reflect.DeepEqual(next, record) {
+		return fmt.Sprintf("\ngot  %+v\nwant %+v", next, record)
+	}
+	if want.kind == claim.Busy {
+		return s.wrongWait(v.Wait)
+	}
+	if v.Wait != 0 {
+		return fmt.Sprintf("wait %v, want none", v.Wait)
+	}
+	return ""
+}
+
+// outcome is what may be said of the effect: none only where no call can have been made.
+func (s situation) outcome(reason string) string {
+	if s.keyed() || s.callStarted || reason == claim.OutcomeUnknown || reason == claim.KeyWindowPassed {
+		return claim.EffectUnknown
+	}
+	return claim.EffectNone
+}
+
+// wrongWait finds a wait after which the same ask would be in vain again, or one
+// that is more than a second too long. Ages are whole seconds, so up to a second
+// of them does not show.
+func (s situation) wrongWait(wait time.Duration) string {
+	if s.released {
+		if wait != time.Minute {
+			return fmt.Sprintf("wait %v, want a minute, until notBefore", wait)
+		}
+		return ""
+	}
+	stale := 305 * time.Second
+	if age := s.age.duration() + wait; age <= stale || age > stale+time.Second {
+		return fmt.Sprintf("wait %v, after which the record is %v old; stale after %v", wait, age, stale)
+	}
+	return ""
+}
+
+func TestTakeLeavesWhatStoodAsItWas(t *testing.T) {
+	for s := range everySituation {
+		if s.stands == "" || s.starts == 7 { // half of them are enough
+			continue
+		}
+		stood := s.claim()
+		next, _, write := claim.Take(stood, s.age.duration(), s.ask(), ours, terms)
+		if write {
+			for i := range next.Attempts {
+				next.Attempts[i].Owner = "somebody"
+			}
+		}
+		if !reflect.DeepEqual(stood, s.claim()) {
+			t.Fatalf("%+v: what stood became %+v", s, stood)
+		}
+	}
+}
