@@ -1,0 +1,91 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+	"time"
+)
+
+// build makes the programs as `make demo` does.
+func build(t *testing.T) string {
+	t.Helper()
+	bin := t.TempDir()
+	cmd := exec.Command("go", "build", "-o", bin+"/", "./emulator", "./cmd/local", "./cmd/worker", "./cmd/orchestrator")
+	cmd.Dir = filepath.Join("..", "..")
+	if out, err := cmd.CombinedOutput(); err != nil {
+		t.Fatalf("go build: %v\n%s", err, out)
+	}
+	return bin
+}
+
+// runDemo runs the demo as a process and returns what it printed and its exit status.
+func runDemo(t *testing.T, bin string, args ...string) (lines []string, status int) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), 2*demoBound)
+	defer cancel()
+	cmd := exec.CommandContext(ctx, filepath.Join(bin, "local"), append([]string{"demo"}, args...)...)
+	cmd.Env = append(os.Environ(), "KEEP=", "TMPDIR="+t.TempDir())
+	cmd.Cancel = func() error { return cmd.Process.Signal(os.Interrupt) } // so that it ends its own processes
+	cmd.WaitDelay = time.Minute
+	out, err := cmd.Output()
+	if exit, ok := errors.AsType[*exec.ExitError](err); ok {
+		status = exit.ExitCode()
+		t.Logf("stderr: %s", exit.Stderr)
+	} else if err != nil {
+		t.Fatal(err)
+	}
+	t.Logf("stdout:\n%s", out)
+	return strings.Split(strings.TrimSpace(string(out)), "\n"), status
+}
+
+func TestTheDemoObservesEveryArrow(t *testing.T) {
+	lines, status := runDemo(t, build(t))
+	if last := lines[len(lines)-1]; last != "demo: 14/14 arrows observed, 1 effect, 1 transition" || status != 0 {
+		t.Errorf("last line %q, exit status %d", last, status)
+	}
+}
+
+// The demo is worth something only if it can fail.
+func TestTheDemoFailsWhenItIsLiedTo(t *testing.T) {
+	bin := build(t)
+	for lie, missed := range map[string]int{ // the first arrow that cannot be observed
+		lieForgetful:   9,
+		lieNoKill:      5,
+		lieLock:        6,
+		lieNoDuplicate: 14,
+		lieNoIfMatch:   14,
+	} {
+		t.Run(lie, func(t *testing.T) {
+			t.Parallel()
+			lines, status := runDemo(t, bin, "-lie", lie)
+			if status != 1 {
+				t.Errorf("exit status %d, want 1", status)
+			}
+			last := regexp.MustCompile(`^demo: (\d+)/14 arrows observed, (\d+) effects?, \d+ transitions?$`).FindStringSubmatch(lines[len(lines)-1])
+			if last == nil || last[1] == "14" && last[2] == "1" {
+				t.Errorf("last line %q: it noticed nothing", lines[len(lines)-1])
+			}
+			first := regexp.MustCompile(`(?m)^arrow +(\d+)  NOT OBSERVED`).FindStringSubmatch(strings.Join(lines, "\n"))
+			if first == nil || first[1] != fmt.Sprint(missed) {
+				t.Errorf("first arrow missed: %v, want %d", first, missed)
+			}
+		})
+	}
+}
+
+func TestABadCommandSaysWhatToGive(t *testing.T) {
+	for _, args := range [][]string{{}, {"nonsense"}, {"up", "extra"}, {"demo", "extra"}, {"demo", "-lie", "nonsense"}, {"demo", "-nonsense"}, {"up", "-handlers"}} {
+		var out, errs strings.Builder
+		err := run(t.Context(), args, &out, &errs)
+		if err == nil || out.Len() > 0 {
+			t.Errorf("%v: err %v, printed %q", args, err, out.String())
+		}
+	}
+}

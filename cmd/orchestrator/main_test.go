@@ -1,0 +1,71 @@
+package main
+
+import (
+	"context"
+	"io"
+	"strings"
+	"testing"
+)
+
+func environment(name string) string {
+	return map[string]string{
+		"SERVICEBUS_CONNECTION_STRING": "Endpoint=sb://127.0.0.1:1;SharedAccessKeyName=n;SharedAccessKey=k;UseDevelopmentEmulator=true",
+		"COSMOS_KEY":                   "a2V5",
+		"ONEEFFECT_COSMOS_ENDPOINT":    "http://127.0.0.1:1",
+	}[name]
+}
+
+func TestSettingsThatContradictEachOtherAreRefused(t *testing.T) {
+	if _, err := parse([]string{"-id=o"}, environment, io.Discard); err != nil {
+		t.Errorf("the defaults: %v", err)
+	}
+	for flag, want := range map[string]string{
+		"-listen=0.0.0.0:8080":          "loopback",
+		"-listen=[::]:8080":             "loopback",
+		"-listen=example:8080":          "loopback",
+		"-listen=8080":                  "host:port",
+		"-slots=0":                      "-slots",
+		"-send-timeout=30s":             "-send-timeout",
+		"-grace=10s":                    "-grace",
+		"-relay-period=0s":              "-relay-period",
+		"-max-message=0":                "-max-message",
+		"-id=a-name-that-is-too-long-x": "-id",
+	} {
+		_, err := parse([]string{"-id=o", flag}, environment, io.Discard)
+		if err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: %v, want an error about %s", flag, err, want)
+		}
+	}
+}
+
+func TestAPortInUseIsNamedWithItsRemedy(t *testing.T) {
+	first := make(chan struct{})
+	reader, writer := io.Pipe()
+	go func() {
+		defer close(first)
+		buf := make([]byte, 256)
+		n, _ := reader.Read(buf)
+		address := strings.TrimPrefix(strings.Split(string(buf[:n]), "\n")[0], "http ")
+		err := run(t.Context(), []string{"-id=o", "-listen=" + address, "-store-timeout=200ms", "-settle-timeout=200ms"}, environment, io.Discard, io.Discard)
+		if err == nil || !strings.Contains(err.Error(), "-listen") {
+			t.Errorf("second on %s: %v, want an error about -listen", address, err)
+		}
+	}()
+	ctx, cancel := contextThatEndsWith(t, first)
+	defer cancel()
+	if err := run(ctx, []string{"-id=o", "-listen=127.0.0.1:0", "-store-timeout=200ms", "-settle-timeout=200ms"}, environment, writer, io.Discard); err != nil {
+		t.Error(err)
+	}
+}
+
+func contextThatEndsWith(t *testing.T, done <-chan struct{}) (context.Context, context.CancelFunc) {
+	ctx, cancel := context.WithCancel(t.Context())
+	go func() {
+		select {
+		case <-done:
+			cancel()
+		case <-ctx.Done():
+		}
+	}()
+	return ctx, cancel
+}

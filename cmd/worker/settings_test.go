@@ -1,0 +1,103 @@
+package main
+
+import (
+	"io"
+	"strings"
+	"testing"
+	"time"
+
+	"oneeffect/internal/message"
+)
+
+// emulator is the environment of a worker beside the emulators.
+func emulator(more map[string]string) func(string) string {
+	return func(name string) string {
+		switch name {
+		case "SERVICEBUS_CONNECTION_STRING":
+			return "Endpoint=sb://127.0.0.1;SharedAccessKeyName=n;SharedAccessKey=k;UseDevelopmentEmulator=true"
+		case "COSMOS_KEY":
+			return "a2V5"
+		case "ONEEFFECT_COSMOS_ENDPOINT":
+			return "http://127.0.0.1:8081"
+		}
+		return more[name]
+	}
+}
+
+func TestTheDefaultsAreCoherent(t *testing.T) {
+	s, err := parse([]string{"-id=w"}, emulator(nil), io.Discard)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if s.renewal != 100*time.Second {
+		t.Errorf("renewal %v, want a third of the lease", s.renewal)
+	}
+}
+
+func TestEachRelationRefusesWhatBreaksItAlone(t *testing.T) {
+	for flag, want := range map[string]string{
+		"-slots=0":                      "-slots",
+		"-lease=301500ms":               "whole seconds",
+		"-challenger-margin=10ms":       "-challenger-margin",
+		"-renewal=141s":                 "two renewals",
+		"-store-timeout=60s":            "-store-timeout",
+		"-busy-wait=1s":                 "-busy-wait",
+		"-busy-wait=285s":               "must be shorter than -lock",
+		"-publish-timeout=141s":         "half of -lock",
+		"-max-attempts=9":               "-max-attempts",
+		"-grace=10s":                    "-grace",
+		"extra":                         `"extra" is not a flag`,
+		"-id=a-name-of-25-characters-x": "-id",
+	} {
+		_, err := parse([]string{"-id=w", flag}, emulator(nil), io.Discard)
+		if err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: %v, want an error about %s", flag, err, want)
+		}
+	}
+}
+
+func TestAVariableIsAFlagAndAFlagWins(t *testing.T) {
+	env := emulator(map[string]string{"ONEEFFECT_SLOTS": "3", "ONEEFFECT_MAX_ATTEMPTS": "5"})
+	s, err := parse([]string{"-id=w", "-max-attempts=6"}, env, io.Discard)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if s.slots != 3 || s.maxAttempts != 6 {
+		t.Errorf("slots %d, max attempts %d, want 3 and 6", s.slots, s.maxAttempts)
+	}
+	_, err = parse(nil, emulator(map[string]string{"ONEEFFECT_SLOTS": "many"}), io.Discard)
+	if err == nil || !strings.Contains(err.Error(), `ONEEFFECT_SLOTS="many"`) {
+		t.Errorf("a bad variable: %v", err)
+	}
+}
+
+func TestAllMistakesAreSaidAtOnce(t *testing.T) {
+	_, err := parse([]string{"-id="}, func(string) string { return "" }, io.Discard)
+	for _, want := range []string{"-id", "SERVICEBUS_CONNECTION_STRING", "-cosmos-endpoint"} {
+		if err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%v does not name %s", err, want)
+		}
+	}
+	var usage strings.Builder
+	if _, err := parse([]string{"-nonsense"}, emulator(nil), &usage); err == nil || !strings.Contains(usage.String(), "-lease") {
+		t.Errorf("an unknown flag: %v, usage %q", err, usage.String())
+	}
+}
+
+func TestAHandlerMustFitIntoTheLease(t *testing.T) {
+	s, err := parse([]string{"-id=w"}, emulator(nil), io.Discard)
+	if err != nil {
+		t.Fatal(err)
+	}
+	fits := message.Declaration{Type: "t", Keyed: true, KeyWindow: 24 * time.Hour, Timeout: 20 * time.Second}
+	if err := s.fits(fits); err != nil {
+		t.Error(err)
+	}
+	slow, short := fits, fits
+	slow.Timeout, short.KeyWindow = 281*time.Second, 15*time.Minute
+	for _, d := range []message.Declaration{slow, short} {
+		if s.fits(d) == nil {
+			t.Errorf("%+v is accepted", d)
+		}
+	}
+}

@@ -1,0 +1,246 @@
+package orchestrator_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"oneeffect/emulator/control"
+	emulator "oneeffect/emulator/cosmos"
+	"oneeffect/internal/cosmos"
+	"oneeffect/internal/execution"
+	"oneeffect/internal/message"
+	"oneeffect/internal/orchestrator"
+
+	"github.com/go-json-experiment/json"
+	"go.opentelemetry.io/otel/trace/noop"
+)
+
+// bench is an orchestrator on a real store; what it sends is kept.
+type bench struct {
+	*orchestrator.Orchestrator
+	hub  *control.Hub
+	sent []message.Message
+	fail error // what Send answers
+}
+
+func inBubble(t *testing.T, test func(t *testing.T, b *bench)) {
+	t.Helper()
+	synctest.Test(t, func(t *testing.T) {
+		b := &bench{hub: control.New()}
+		server := emulator.New(b.hub, emulator.Options{})
+		db, err := cosmos.Open(cosmos.Options{Endpoint: "http://cosmos.example", Key: emulator.EmulatorKey, ApplicationID: "orchestrator", Transport: server.Transport()})
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer func() {
+			b.hub.Close()
+			db.Close()
+			if err := server.Close(); err != nil {
+				t.Error(err)
+			}
+		}()
+		if err := db.Setup(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		b.Orchestrator = &orchestrator.Orchestrator{
+			Store: db.Executions(),
+			Send: func(_ context.Context, m message.Message) error {
+				if b.fail == nil {
+					b.sent = append(b.sent, m)
+				}
+				return b.fail
+			},
+			SendTimeout: 20 * time.Second, RelayAge: 30 * time.Second, RelayPeriod: 30 * time.Second, MaxMessage: 8 << 10,
+			Log: slog.New(slog.DiscardHandler), Tracer: noop.NewTracerProvider().Tracer(""),
+		}
+		test(t, b)
+	})
+}
+
+func (b *bench) ask(method, path, body string, header ...string) *httptest.ResponseRecorder {
+	r := httptest.NewRequest(method, path, strings.NewReader(body))
+	for i := 0; i < len(header); i += 2 {
+		r.Header.Set(header[i], header[i+1])
+	}
+	w := httptest.NewRecorder()
+	b.API().ServeHTTP(w, r)
+	return w
+}
+
+func TestARequestCreatesAnExecutionAndItsTaskCarriesTheTicket(t *testing.T) { // O2 E6
+	inBubble(t, func(t *testing.T, b *bench) {
+		w := b.ask(http.MethodPost, "/v1/executions", `{"executionId":"82f3","type":"customer.create","payload":{"name":"Ada"}}`)
+		if w.Code != http.StatusCreated || w.Header().Get("Location") != "/v1/executions/82f3" {
+			t.Fatalf("%d, Location %q: %s", w.Code, w.Header().Get("Location"), w.Body)
+		}
+		if len(b.sent) != 1 || b.sent[0].ID != "82f3" {
+			t.Fatalf("sent %v", b.sent)
+		}
+		task, err := message.ParseTask(b.sent[0].Body)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if task.ExecutionETag == "" || task.ExecutionETag != w.Header().Get("ETag") || task.Run != 1 {
+			t.Errorf("ticket %q and run %d, the execution's ETag is %q", task.ExecutionETag, task.Run, w.Header().Get("ETag"))
+		}
+		shown := b.ask(http.MethodGet, "/v1/executions/82f3", "")
+		if shown.Code != http.StatusOK || shown.Header().Get("ETag") != task.ExecutionETag {
+			t.Errorf("GET: %d with ETag %q", shown.Code, shown.Header().Get("ETag"))
+		}
+		same := b.ask(http.MethodGet, "/v1/executions/82f3", "", "If-None-Match", task.ExecutionETag)
+		if same.Code != http.StatusNotModified || same.Body.Len() > 0 {
+			t.Errorf("GET with its ETag: %d, %q", same.Code, same.Body)
+		}
+		if left, err := b.Store.Unsent(t.Context(), -time.Hour, 10); err != nil || len(left) > 0 {
+			t.Errorf("outbox: %v, %v", left, err)
+		}
+	})
+}
+
+func TestAKeyMakesOneExecution(t *testing.T) { // O1
+	inBubble(t, func(t *testing.T, b *bench) {
+		const body = `{"type":"customer.create","payload":{"name":"Ada","age":36}}`
+		var first, again execution.Execution
+		for _, step := range []struct {
+			body   string
+			status int
+			into   *execution.Execution
+		}{
+			{body, http.StatusCreated, &first},
+			{`{"payload":{"age":36.0,"name":"Ada"},"type":"customer.create"}`, http.StatusOK, &again}, // the same to RFC 8785
+			{`{"type":"customer.create","payload":{"name":"Bob"}}`, http.StatusUnprocessableEntity, nil},
+			{`{"type":"letter.print","payload":{"name":"Ada","age":36}}`, http.StatusUnprocessableEntity, nil},
+		} {
+			w := b.ask(http.MethodPost, "/v1/executions", step.body, "Idempotency-Key", "order 17")
+			if w.Code != step.status {
+				t.Fatalf("%s: %d, want %d: %s", step.body, w.Code, step.status, w.Body)
+			}
+			if step.into != nil {
+				if err := json.Unmarshal(w.Body.Bytes(), step.into); err != nil {
+					t.Fatal(err)
+				}
+			}
+		}
+		if first.ExecutionID != again.ExecutionID || len(b.sent) != 1 {
+			t.Errorf("executions %s and %s, %d tasks", first.ExecutionID, again.ExecutionID, len(b.sent))
+		}
+	})
+}
+
+func TestWhatCannotBeExecutedIsRefusedWithItsCause(t *testing.T) {
+	inBubble(t, func(t *testing.T, b *bench) {
+		long := strings.Repeat("x", message.MaxExecutionID+1)
+		for _, test := range []struct {
+			body   string
+			status int
+			cause  string
+		}{
+			{`{"payload":{}}`, 422, "task type is missing"},
+			{`{"type":"a b","payload":{}}`, 422, "task type contains"},
+			{`{"type":"t","executionId":"` + long + `"}`, 422, "97 characters, 96 are allowed"},
+			{`{"type":"t","executionId":"a/b"}`, 422, "taskExecutionId contains"},
+			{`{"type":"t","payload":{"n":9007199254740993}}`, 400, "beyond 2^53"},
+			{`{"type":"t","type":"u"}`, 400, "duplicate"},
+			{`{"type":"t"} {}`, 400, ""},
+			{`{"type":"t","paylaod":{}}`, 400, "paylaod"},
+			{`{`, 400, ""},
+			{``, 400, ""},
+			{`{"type":"t","payload":"` + strings.Repeat("x", 9<<10) + `"}`, 413, "the queue takes 8192"},
+			{`{"type":"t","payload":"` + strings.Repeat("x", 2<<20) + `"}`, 413, "1048576"},
+		} {
+			w := b.ask(http.MethodPost, "/v1/executions", test.body)
+			var p struct {
+				Status int    `json:"status"`
+				Detail string `json:"detail"`
+			}
+			if err := json.Unmarshal(w.Body.Bytes(), &p); err != nil || w.Header().Get("Content-Type") != "application/problem+json" {
+				t.Errorf("%.60s: not a problem document: %s (%v)", test.body, w.Body, err)
+			}
+			if w.Code != test.status || p.Status != test.status || !strings.Contains(p.Detail, test.cause) {
+				t.Errorf("%.60s: %d %q, want %d about %q", test.body, w.Code, p.Detail, test.status, test.cause)
+			}
+		}
+		if w := b.ask(http.MethodPost, "/v1/executions", `{"type":"t"}`, "Idempotency-Key", strings.Repeat("k", 257)); w.Code != http.StatusBadRequest {
+			t.Errorf("a key of 257 characters: %d", w.Code)
+		}
+		for path, status := range map[string]int{"/v1/executions/none": 404, "/v1/executions/a%2Fb": 404, "/nowhere": 404} {
+			if w := b.ask(http.MethodGet, path, ""); w.Code != status {
+				t.Errorf("GET %s: %d, want %d", path, w.Code, status)
+			}
+		}
+		if len(b.sent) > 0 {
+			t.Errorf("sent %v", b.sent)
+		}
+		writes := 0
+		for _, e := range b.hub.Events(0) {
+			if e.Operation == "batch" {
+				writes++
+			}
+		}
+		if writes > 0 {
+			t.Errorf("%d batches were written", writes)
+		}
+	})
+}
+
+func TestTheRelaySendsWhatTheQueueDidNotTake(t *testing.T) { // E6
+	inBubble(t, func(t *testing.T, b *bench) {
+		b.fail = errors.New("no queue today")
+		if w := b.ask(http.MethodPost, "/v1/executions", `{"executionId":"82f3","type":"t"}`); w.Code != http.StatusCreated {
+			t.Fatalf("%d: %s", w.Code, w.Body)
+		}
+		ctx, cancel := context.WithCancel(t.Context())
+		relayed := make(chan error, 1)
+		go func() { relayed <- b.Relay(ctx) }()
+		time.Sleep(2 * time.Minute)
+		synctest.Wait()
+		b.fail = nil
+		time.Sleep(time.Minute)
+		synctest.Wait()
+		cancel()
+		if err := <-relayed; err != nil {
+			t.Error(err)
+		}
+		stands, err := b.Store.Load(t.Context(), "82f3")
+		if err != nil {
+			t.Fatal(err)
+		}
+		if len(b.sent) != 1 || b.sent[0].ID != "82f3" {
+			t.Fatalf("sent %v, want the task once", b.sent)
+		}
+		task, err := message.ParseTask(b.sent[0].Body)
+		if err != nil || task.ExecutionETag != string(stands.ETag) {
+			t.Errorf("ticket %q, the execution's ETag is %q (%v)", task.ExecutionETag, stands.ETag, err)
+		}
+		if left, err := b.Store.Unsent(t.Context(), 0, 10); err != nil || len(left) > 0 {
+			t.Errorf("outbox: %v, %v", left, err)
+		}
+	})
+}
+
+func TestALostAnswerToTheCreationIsAnsweredFromWhatStands(t *testing.T) { // O1 O2
+	for _, when := range []string{"before", "after"} {
+		t.Run(when, func(t *testing.T) {
+			inBubble(t, func(t *testing.T, b *bench) {
+				if _, err := b.hub.Arm(control.Rule{Match: control.Match{Service: "cosmos", Operation: "batch"}, When: when, Do: "drop", Times: 1}); err != nil {
+					t.Fatal(err)
+				}
+				post := func() int {
+					return b.ask(http.MethodPost, "/v1/executions", `{"executionId":"82f3","type":"t"}`).Code
+				}
+				want := map[string]string{"before": "503 201", "after": "201 200"}[when]
+				if got := fmt.Sprint(post(), post()); got != want {
+					t.Errorf("answers %s, want %s", got, want)
+				}
+			})
+		})
+	}
+}
