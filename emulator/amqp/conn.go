@@ -32,7 +32,8 @@ type Conn struct {
 	mu        sync.Mutex
 	phase     phase
 	cause     error               // why the connection is over, set with the first reason; nil is a clean close
-	closeBy   time.Time           // in closing: how long to wait for the peer
+	broken    error               // of the writer
+	closeBy   time.Time           // from closing on: how long to wait for the peer
 	out       []byte              // frames that wait for the writer
 	writing   int                 // bytes the writer is writing
 	maxFrame  int                 // largest frame we may send

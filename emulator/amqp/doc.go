@@ -21,6 +21,8 @@
 //	    peer, and never calls the handler; so it may be called with the handler's own locks held.
 //	A5  Nothing is sent for a link after its session has ended, nor for a
 //	    session after its connection has: a late answer is an error to its caller, not a frame.
-//	A6  Everything is bounded: frames, windows, sessions, links, what waits for a peer that does not read.
-//	A7  When Serve returns, every goroutine it started has ended and the net.Conn is closed.
+//	A6  A peer that has its answer to a detach, an end or a close can rely on it that the handler
+//	    was told: whatever the links held is free again.
+//	A7  Everything is bounded: frames, windows, sessions, links, what waits for a peer that does not read.
+//	A8  When Serve returns, every goroutine it started has ended and the net.Conn is closed.
 package amqp

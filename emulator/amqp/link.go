@@ -232,7 +232,7 @@ func (s *session) forget(l *Link) {
 	s.pending = kept
 }
 
-// onDetach: the peer ends the link, or answers our detach.
+// onDetach: the peer ends the link, or answers our detach. The handler hears of it before the peer has its answer.
 func (s *session) onDetach(p *Detach) *Error {
 	c := s.c
 	c.mu.Lock()
@@ -241,21 +241,28 @@ func (s *session) onDetach(p *Detach) *Error {
 		c.mu.Unlock()
 		return Errorf(ErrCondUnattachedHandle, "detach of handle %d", p.Handle)
 	}
-	if c.alive() && (l.phase == attaching || l.phase == attached) {
-		if l.phase == attaching {
-			// The handshake needs an attach before the detach; without termini it promises nothing.
-			reply := l.reply()
-			_ = c.queue(s.channel, &reply) // which encodes: the peer has encoded the same name
-		}
-		_ = c.queue(s.channel, &Detach{Handle: p.Handle, Closed: p.Closed})
-		s.forget(l)
-	}
+	before, refused := l.phase, l.refused
 	l.finish()
-	delete(s.links, p.Handle)
-	refused := l.refused
+	s.forget(l)
 	c.mu.Unlock()
+
 	if !refused {
 		c.h.Detached(l, p.Error)
+	}
+
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	delete(s.links, p.Handle)
+	if !c.alive() {
+		return nil
+	}
+	if before == attaching {
+		// The handshake needs an attach before the detach; without termini it promises nothing.
+		reply := l.reply()
+		_ = c.queue(s.channel, &reply) // which encodes: the peer has encoded the same name
+	}
+	if before == attaching || before == attached {
+		_ = c.queue(s.channel, &Detach{Handle: p.Handle, Closed: p.Closed}) // which encodes
 	}
 	return nil
 }

@@ -227,17 +227,28 @@ func (c *Conn) onOpen(p *Open, opened *bool) error {
 	return nil
 }
 
-// onClose answers the peer's close, or takes it as the answer to ours.
+// onClose answers the peer's close, or takes it as the answer to ours. The
+// handler hears that the links are gone before the peer has its answer.
 func (c *Conn) onClose(p *Close) {
+	var cause error
+	if p.Error != nil {
+		cause = p.Error
+	}
+	c.mu.Lock()
+	c.endLocked(cause)
+	c.mu.Unlock()
+
+	c.tellDetached()
+
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.phase == running {
-		_ = c.queue(0, &Close{}) // an empty close always encodes
-	}
+	_ = c.queue(0, &Close{}) // an empty close always encodes; after our own close there is none
 	c.phase = max(c.phase, closing)
-	if p.Error != nil {
-		c.endLocked(p.Error)
-		return
+}
+
+// tellDetached tells the handler of the links that have ended with the connection. Called by the reader only.
+func (c *Conn) tellDetached() {
+	for _, s := range c.sessions { // which only the reader changes
+		s.tellDetached(nil)
 	}
-	c.endLocked(nil)
 }

@@ -57,9 +57,15 @@ func serve(ctx context.Context, nc net.Conn, h Handler, o Options) error {
 	opened, err := c.read()
 
 	c.mu.Lock()
+	if c.broken != nil {
+		err = c.broken
+	}
 	c.endLocked(err)
 	c.phase = finishing
-	_ = nc.SetWriteDeadline(time.Now().Add(o.CloseTimeout)) // an error means that it is closed already
+	if c.closeBy.IsZero() {
+		c.closeBy = time.Now().Add(o.CloseTimeout)
+	}
+	_ = nc.SetWriteDeadline(c.closeBy) // an error means that it is closed already
 	c.mu.Unlock()
 	c.signal()
 	if stop() {
@@ -69,9 +75,7 @@ func serve(ctx context.Context, nc net.Conn, h Handler, o Options) error {
 	closeErr := nc.Close()
 
 	err = c.reason()
-	for _, s := range c.sessions {
-		s.tellDetached(nil)
-	}
+	c.tellDetached()
 	if opened {
 		h.Closed(c, err)
 	}

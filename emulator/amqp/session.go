@@ -100,16 +100,21 @@ func (c *Conn) onBegin(channel uint16, p *Begin) error {
 	})
 }
 
-// onEnd: the peer ends the session, or answers our end.
+// onEnd: the peer ends the session, or answers our end. The handler hears of it before the peer has its answer.
 func (s *session) onEnd(p *End) {
 	s.c.mu.Lock()
-	if !s.ended && s.c.alive() {
+	answered := s.ended
+	s.finish()
+	s.c.mu.Unlock()
+
+	s.tellDetached(p.Error)
+
+	s.c.mu.Lock()
+	defer s.c.mu.Unlock()
+	if !answered && s.c.alive() {
 		_ = s.c.queue(s.channel, &End{}) // an empty end always encodes
 	}
-	s.finish()
 	delete(s.c.sessions, s.channel)
-	s.c.mu.Unlock()
-	s.tellDetached(p.Error)
 }
 
 // fail ends the session with an error.

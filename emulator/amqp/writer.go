@@ -38,8 +38,7 @@ func (c *Conn) write() {
 			buf, _ = AppendFrame(buf, Frame{}) // without a body nothing can fail
 		}
 		if err := c.put(buf); err != nil {
-			c.fail(fmt.Errorf("write: %w", err))
-			c.drop()
+			c.breakOff(fmt.Errorf("write: %w", err))
 			return
 		}
 		last = time.Now()
@@ -91,20 +90,29 @@ func (c *Conn) wrote() {
 		return true
 	})
 	c.mu.Unlock()
-	select {
-	case c.space <- struct{}{}:
-	default:
-	}
+	c.freed()
 	for _, l := range roomy {
 		c.h.Credit(l)
 	}
 }
 
-// drop lets go of what will not be written any more.
-func (c *Conn) drop() {
+// breakOff ends the connection because it cannot be written to. The reader has
+// the last word on why it ended: the peer's close may be among what it has read already.
+func (c *Conn) breakOff(err error) {
 	c.mu.Lock()
-	defer c.mu.Unlock()
+	c.broken = err
 	c.out, c.writing = nil, 0
+	c.mu.Unlock()
+	c.freed()
+	_ = c.nc.Close() // what matters is that reads end
+}
+
+// freed wakes the reader if it waits for the queue to become shorter.
+func (c *Conn) freed() {
+	select {
+	case c.space <- struct{}{}:
+	default:
+	}
 }
 
 // pump queues deliveries that wait, as far as windows and room allow.
