@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"strings"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -26,9 +27,26 @@ import (
 // bench is an orchestrator on a real store; what it sends is kept.
 type bench struct {
 	*orchestrator.Orchestrator
-	hub  *control.Hub
+	hub *control.Hub
+
+	mu   sync.Mutex // guards the rest against the relay's goroutine
 	sent []message.Message
 	fail error // what Send answers
+}
+
+func (b *bench) send(_ context.Context, m message.Message) error {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.fail == nil {
+		b.sent = append(b.sent, m)
+	}
+	return b.fail
+}
+
+func (b *bench) failSends(err error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.fail = err
 }
 
 func inBubble(t *testing.T, test func(t *testing.T, b *bench)) {
@@ -51,13 +69,8 @@ func inBubble(t *testing.T, test func(t *testing.T, b *bench)) {
 			t.Fatal(err)
 		}
 		b.Orchestrator = &orchestrator.Orchestrator{
-			Store: db.Executions(),
-			Send: func(_ context.Context, m message.Message) error {
-				if b.fail == nil {
-					b.sent = append(b.sent, m)
-				}
-				return b.fail
-			},
+			Store:       db.Executions(),
+			Send:        b.send,
 			SendTimeout: 20 * time.Second, RelayAge: 30 * time.Second, RelayPeriod: 30 * time.Second, MaxMessage: 8 << 10,
 			Log: slog.New(slog.DiscardHandler), Tracer: noop.NewTracerProvider().Tracer(""),
 		}
@@ -193,7 +206,7 @@ func TestWhatCannotBeExecutedIsRefusedWithItsCause(t *testing.T) {
 
 func TestTheRelaySendsWhatTheQueueDidNotTake(t *testing.T) { // E6
 	inBubble(t, func(t *testing.T, b *bench) {
-		b.fail = errors.New("no queue today")
+		b.failSends(errors.New("no queue today"))
 		if w := b.ask(http.MethodPost, "/v1/executions", `{"executionId":"82f3","type":"t"}`); w.Code != http.StatusCreated {
 			t.Fatalf("%d: %s", w.Code, w.Body)
 		}
@@ -201,8 +214,7 @@ func TestTheRelaySendsWhatTheQueueDidNotTake(t *testing.T) { // E6
 		relayed := make(chan error, 1)
 		go func() { relayed <- b.Relay(ctx) }()
 		time.Sleep(2 * time.Minute)
-		synctest.Wait()
-		b.fail = nil
+		b.failSends(nil)
 		time.Sleep(time.Minute)
 		synctest.Wait()
 		cancel()
