@@ -109,23 +109,39 @@ func (p *page) add(v value) bool {
 	return true
 }
 
+// maxRows bounds what the JOINs of one page may multiply to.
+const maxRows = 1 << 20
+
+// evaluation is one page in the making.
+type evaluation struct {
+	*selection
+	rowsLeft int // below 0: there were more than maxRows
+}
+
 // page evaluates the query over a snapshot, from where the last page ended.
-func (s *selection) page(items []*document, size int, at continuation) page {
+func (s *selection) page(items []*document, size int, at continuation) (page, *failure) {
+	e := &evaluation{s, maxRows}
+	var p page
 	switch {
 	case len(s.aggregates) > 0:
-		return s.aggregated(items)
+		p = e.aggregated(items)
 	case s.distinct || s.offset >= 0 || len(s.from) > 1 || s.from[0].iterate:
-		return s.counted(items, size, at)
+		p = e.counted(items, size, at)
 	case len(s.orderBy) > 0:
-		return s.ordered(items, size, at)
+		p = e.ordered(items, size, at)
+	default:
+		p = e.scanned(items, size, at)
 	}
-	return s.scanned(items, size, at)
+	if e.rowsLeft < 0 {
+		return page{}, badRequest("The JOINs of the query make more than the %d rows that this emulator looks at.", maxRows)
+	}
+	return p, nil
 }
 
 // scanned examines items in the order they were made until the page is full. A
 // full page goes on even if nothing is left: a scan learns that only by looking,
 // so the last page may be empty.
-func (s *selection) scanned(items []*document, size int, at continuation) page {
+func (s *evaluation) scanned(items []*document, size int, at continuation) page {
 	p := page{next: at}
 	p.next.more = false
 	start, _ := slices.BinarySearchFunc(items, at.ordinal+1, func(d *document, ordinal uint64) int {
@@ -174,7 +190,7 @@ type sortable struct {
 
 // sorted filters all rows and puts them in order. Items that are equal under
 // the keys stay in the order they were made.
-func (s *selection) sorted(items []*document) []sortable {
+func (s *evaluation) sorted(items []*document) []sortable {
 	var all []sortable
 	for _, d := range items {
 		for _, r := range s.rows(d) {
@@ -203,7 +219,7 @@ func (s *selection) compare(a, b []value) int {
 }
 
 // ordered delivers in order, from behind the last one delivered.
-func (s *selection) ordered(items []*document, size int, at continuation) page {
+func (s *evaluation) ordered(items []*document, size int, at continuation) page {
 	p := page{next: at, examined: len(items)}
 	p.next.more = false
 	for _, one := range s.sorted(items) {
@@ -231,7 +247,7 @@ func (s *selection) ordered(items []*document, size int, at continuation) page {
 }
 
 // counted makes all results and skips those of the pages before.
-func (s *selection) counted(items []*document, size int, at continuation) page {
+func (s *evaluation) counted(items []*document, size int, at continuation) page {
 	p := page{next: at, examined: len(items)}
 	p.next.more = false
 	p.next.taken = 0
@@ -299,12 +315,15 @@ func canonicalText(v value) string {
 
 // rows binds the names of FROM to what they stand for in one item, and keeps
 // what the filter holds for.
-func (s *selection) rows(d *document) []row {
+func (s *evaluation) rows(d *document) []row {
 	list := []row{{}}
 	for i, src := range s.from {
 		var next []row
 		for _, r := range list {
 			for _, v := range src.values(d, r, i == 0) {
+				if s.rowsLeft--; s.rowsLeft < 0 {
+					return nil
+				}
 				next = append(next, r.with(src.alias, v))
 			}
 		}
@@ -346,7 +365,7 @@ func (s *selection) project(r row) (value, bool) {
 }
 
 // aggregated makes the one result of an aggregate query.
-func (s *selection) aggregated(items []*document) page {
+func (s *evaluation) aggregated(items []*document) page {
 	p := page{examined: len(items)}
 	totals := make([]total, len(s.aggregates))
 	for _, d := range items {

@@ -10,6 +10,7 @@ import (
 const (
 	maxQueryText  = 512 << 10
 	maxQueryDepth = 128
+	maxJoins      = 10
 )
 
 // parser is a recursive descent over the tokens of one query. Parameters are
@@ -191,6 +192,9 @@ func (p *parser) from(s *selection) error {
 	}
 	s.from = []source{first}
 	for p.takeWord("JOIN") {
+		if len(s.from) > maxJoins {
+			return &syntaxError{p.peek().start, p.peek().end, "SC3015", fmt.Sprintf("The query has more than %d JOINs.", maxJoins)}
+		}
 		joined, err := p.source(false)
 		if err != nil {
 			return err

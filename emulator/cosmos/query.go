@@ -127,7 +127,10 @@ func (s *Server) serveQuery(c *call) reply {
 	if f != nil {
 		return s.record(c, reply{failure: f, session: k.session})
 	}
-	page := spec.selection.page(items, size, at)
+	page, f := spec.selection.page(items, size, at)
+	if f != nil {
+		return s.record(c, reply{failure: f, session: k.session})
+	}
 	rep := reply{
 		status: http.StatusOK, body: feedBody(k.rid, "Documents", page.results), session: k.session,
 		continuation: page.next.token(), extra: map[string]string{"x-ms-item-count": strconv.Itoa(len(page.results))},
@@ -216,7 +219,10 @@ func (s *Server) listed(c *call, name string, list func(*call) (string, []*objec
 	if f != nil {
 		return s.record(c, reply{failure: f})
 	}
-	page := spec.selection.page(items, size, at)
+	page, f := spec.selection.page(items, size, at)
+	if f != nil {
+		return s.record(c, reply{failure: f})
+	}
 	// The feed of a kind of resources is not a scan of items: a full last page ends it.
 	if len(page.results) == len(items) {
 		page.next = continuation{}

@@ -1,0 +1,79 @@
+package cosmos
+
+import (
+	"strings"
+	"testing"
+	"unicode/utf8"
+)
+
+// Whatever it is given, the parser ends, does not panic, and either refuses with
+// a place inside the text or gives a query that can be evaluated over any item.
+func FuzzParseQuery(f *testing.F) {
+	for _, seed := range []string{
+		`SELECT * FROM c`,
+		`SELECT * FROM root r WHERE r.id = @id`,
+		`select value c.id from c where c.parent = 'parent1' order by c.id`,
+		`SELECT TOP 5 c.id, c["a b"].x AS y, 1 + 2 FROM c WHERE c.n BETWEEN 1 AND 2.5e3 AND NOT IS_DEFINED(c.z)`,
+		`SELECT DISTINCT VALUE x FROM c JOIN x IN c.l WHERE x LIKE '[a-z]%_!%' ESCAPE '!' OFFSET 1 LIMIT 2`,
+		`SELECT COUNT(1) AS n, AVG(c.n ?? 0) FROM c WHERE c.id IN ('a', "b", null, true, {"a": [1, -2]})`,
+		`SELECT VALUE (c.a ? c.b || 'x' : ARRAY_CONTAINS(c.l, {k: 1}, true)) FROM c -- comment`,
+		`SELECT * FROM c WHERE ((((~c.n & 1 | 2 ^ 3) % 4 != 0))) ORDER BY c.a DESC, c.b ASC`,
+		`from c where c.n = 1`,
+		"SELECT * FROM c WHERE c.s = 'it\\'s \\u00e9'",
+		"SELECT 'unterminated", "SELECT @", "--", "", "\xff", "SELECT * FROM c WHERE " + strings.Repeat("NOT ", 300) + "true",
+	} {
+		f.Add(seed)
+	}
+	item, err := parseObject([]byte(`{"id":"a","n":1,"s":"text","l":[1,{"k":1}],"o":{"x":null},"b":true}`))
+	if err != nil {
+		f.Fatal(err)
+	}
+	documents := []*document{{id: "a", ordinal: 1, body: item}, {id: "b", ordinal: 2, body: &object{}}}
+	f.Fuzz(func(t *testing.T, text string) {
+		if condition, err := parseCondition(text); err == nil {
+			(&patchDocument{condition: condition}).holds(item)
+		}
+		query, err := parseQuery(text, map[string]value{"@id": "a", "@n": integerOf(2)})
+		if err != nil {
+			refusal, ok := err.(*syntaxError) //nolint:errorlint // the parser returns it unwrapped
+			if !ok || refusal.start < 0 || refusal.end > len(text) || refusal.start > refusal.end || refusal.message == "" {
+				t.Fatalf("refusal %#v of %q", err, text)
+			}
+			if utf8.ValidString(text) && !utf8.ValidString(refusal.message) {
+				t.Fatalf("the refusal of %q is not text: %q", text, refusal.message)
+			}
+			return
+		}
+		query.confinement(keyDefinition{paths: [][]string{{"id"}}})
+		_ = query.indexed(settings{})
+		at := continuation{bound: "x"}
+		for range 100 {
+			page, refusal := query.page(documents, 1, at)
+			if refusal != nil {
+				return
+			}
+			appendValue(nil, page.results)
+			if !page.next.more {
+				return
+			}
+			at = page.next
+		}
+		t.Fatalf("%q has more than 100 pages of two items", text)
+	})
+}
+
+func FuzzParseContinuation(f *testing.F) {
+	f.Add("")
+	f.Add("eyJiIjoieCJ9")
+	spec := querySpec{text: "SELECT * FROM c ORDER BY c.n"}
+	spec.selection, _ = parseQuery(spec.text, nil)
+	at, _ := parseContinuation("", "rid", spec, "")
+	at.more, at.ordinal, at.taken, at.keys = true, 7, 3, []value{undefined{}}
+	f.Add(at.token())
+	f.Fuzz(func(t *testing.T, token string) {
+		at, refusal := parseContinuation(token, "rid", spec, "")
+		if refusal == nil {
+			_, _ = spec.selection.page([]*document{{ordinal: 1, body: &object{}}}, 1, at)
+		}
+	})
+}
