@@ -13,6 +13,8 @@ import (
 // cbs is the $cbs node: claims-based security, where a client puts its tokens.
 type cbs struct{ connection *connection }
 
+var _ incoming = cbs{}
+
 // attachCBS attaches either link of the pair. A connection may have one $cbs sender; it is free again when its link or
 // session ends, since clients end the session without detaching.
 func (c *connection) attachCBS(l *amqp.Link) {

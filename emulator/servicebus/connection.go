@@ -118,7 +118,7 @@ func (c *connection) Attach(l *amqp.Link) {
 	address, ok := linkAddress(l)
 	switch path, isManagement := cutSuffixFold(address, managementSuffix); {
 	case l.Peer.Coordinator:
-		c.refuse(l, amqp.Errorf(amqp.ErrCondNotImplemented, "transactions are not supported by this emulator yet"))
+		c.refuse(l, amqp.Errorf(amqp.ErrCondNotAllowed, "transactions are not supported by this emulator yet"))
 	case !ok:
 		c.refuse(l, amqp.Errorf(amqp.ErrCondInvalidField, "the link %q names no address", l.Peer.Name))
 	case strings.EqualFold(address, cbsAddress):

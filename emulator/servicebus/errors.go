@@ -26,14 +26,16 @@ type refusal struct {
 }
 
 // refusals maps the engine's errors to the wire. The first that fits counts. Conditions are chosen among those that
-// clients take as final: what is wrong with a message does not become right by sending it again.
+// clients take as final: what is wrong with a message does not become right by sending it again. Worse, azservicebus
+// repeats a settlement that was rejected with a condition it does not know, finds it settled, and reports success: so
+// what is not supported is not allowed, rather than not implemented.
 var refusals = []refusal{
 	{broker.ErrLockLost, condLockLost, http.StatusGone},
 	{broker.ErrNotFound, amqp.ErrCondNotFound, http.StatusNotFound},
 	{broker.ErrTooLarge, amqp.ErrCondMessageSizeExceeded, http.StatusForbidden},
 	{broker.ErrFull, amqp.ErrCondResourceLimitExceeded, http.StatusForbidden},
 	{broker.ErrInvalid, amqp.ErrCondNotAllowed, http.StatusBadRequest},
-	{broker.ErrUnsupported, amqp.ErrCondNotImplemented, http.StatusNotImplemented},
+	{broker.ErrUnsupported, amqp.ErrCondNotAllowed, http.StatusNotImplemented},
 }
 
 func refusalOf(err error) refusal {

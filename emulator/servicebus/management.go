@@ -25,6 +25,8 @@ type management struct {
 	path       string
 }
 
+var _ incoming = (*management)(nil)
+
 func (c *connection) attachManagement(l *amqp.Link, path string) {
 	entity, err := c.server.namespace.Find(path)
 	switch {

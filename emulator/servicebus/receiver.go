@@ -30,6 +30,11 @@ type receiver struct {
 	waiting []*broker.Delivery // begun, but the link had no credit for them any more
 }
 
+var (
+	_ outgoing = (*receiver)(nil)
+	_ settled  = (*receiver)(nil)
+)
+
 // receipt is what the receiver remembers of a message until it is settled.
 type receipt struct {
 	token    broker.Token

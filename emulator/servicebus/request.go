@@ -101,6 +101,8 @@ type replier struct {
 	waiting [][]byte
 }
 
+var _ outgoing = (*replier)(nil)
+
 func (p *replier) send(message []byte) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -113,7 +115,8 @@ func (p *replier) send(message []byte) {
 	p.flushLocked()
 }
 
-func (p *replier) flush() {
+// credit is called when the client has granted credit.
+func (p *replier) credit() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.flushLocked()

@@ -16,6 +16,8 @@ type sender struct {
 	path       string
 }
 
+var _ incoming = (*sender)(nil)
+
 func (c *connection) attachSender(l *amqp.Link, entity broker.Entity) (accept func(), err error) {
 	if q, ok := entity.(*broker.Queue); ok && !q.TakesSends() {
 		return nil, fmt.Errorf("send to %s: %w: messages come here only from the entity it belongs to", entity.Path(), broker.ErrInvalid)
