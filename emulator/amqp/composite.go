@@ -58,6 +58,9 @@ func (d *decoder) fields() fieldReader {
 		f.err = err
 	case c == codeList8 || c == codeList32:
 		f.left, f.outer, f.err = d.enter(c)
+		if f.err == nil && f.left > d.end-d.off {
+			f.err = d.fail(ErrTooMany)
+		}
 	case c == codeList0:
 		d.end = d.off
 	default:

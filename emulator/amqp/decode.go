@@ -329,11 +329,12 @@ func (d *decoder) array(count, depth int) (Array, error) {
 		}
 	}
 	a.Of = c
-	if c>>4 == zeroWidthLayout {
-		if count > maxZeroWidth {
-			return a, d.fail(ErrTooMany)
-		}
-	} else if count > d.end-d.off {
+	switch layout := c >> 4; {
+	case layout < zeroWidthLayout:
+		return a, d.malformed("unknown constructor 0x%02x of elements", byte(c))
+	case layout == zeroWidthLayout && count > maxZeroWidth:
+		return a, d.fail(ErrTooMany)
+	case layout > zeroWidthLayout && count > d.end-d.off:
 		return a, d.fail(ErrTooMany)
 	}
 	a.Items = make([]any, 0, min(count, 16))

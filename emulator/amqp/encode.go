@@ -208,6 +208,9 @@ func appendMapValue(dst []byte, m Map) ([]byte, error) {
 }
 
 func appendArray(dst []byte, a Array) ([]byte, error) {
+	if a.Of>>4 < zeroWidthLayout {
+		return nil, fits(a.Of, a, false)
+	}
 	dst, mark := begin(dst, codeArray8)
 	var err error
 	if a.Descriptor != nil {
