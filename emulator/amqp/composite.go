@@ -1,5 +1,7 @@
 package amqp
 
+import "bytes"
+
 // descriptor reads the descriptor of a described value whose first byte has been read.
 func (d *decoder) descriptor() (uint64, error) {
 	c, err := d.code()
@@ -170,6 +172,26 @@ func (f *fieldReader) boolean() (o Optional[bool]) {
 		return o
 	}
 	return Some(v.(bool))
+}
+
+// binary reads without that detour, too. The bytes are the caller's.
+func (f *fieldReader) binary() []byte {
+	c, ok := f.next()
+	if !ok {
+		return nil
+	}
+	if c != codeBinary8 && c != codeBinary32 {
+		f.wrong(c, "a binary")
+		return nil
+	}
+	n, err := f.d.size(c)
+	if err != nil {
+		f.err = err
+		return nil
+	}
+	var b []byte
+	b, f.err = f.d.take(n)
+	return bytes.Clone(b)
 }
 
 func (f *fieldReader) text() string   { return read[string](f, "a string").Value }

@@ -78,6 +78,8 @@ func splitFrame(b []byte, kind byte) (channel uint16, body []byte, err error) {
 // bodies holds the performatives that come often, so that reading them
 // allocates nothing. A performative is good until the next decode.
 type bodies struct {
+	d           decoder
+	f           fieldReader
 	transfer    Transfer
 	flow        Flow
 	disposition Disposition
@@ -109,7 +111,8 @@ func (r *bodies) of(code uint64) Performative {
 
 // decode decodes the body of a frame; the payload is what follows the performative, which only a transfer may have.
 func (r *bodies) decode(body []byte) (p Performative, payload []byte, err error) {
-	d := decoder{b: body, end: len(body)}
+	d := &r.d
+	*d = decoder{b: body, end: len(body)}
 	code, err := d.described()
 	if err != nil {
 		return nil, nil, err
@@ -117,9 +120,9 @@ func (r *bodies) decode(body []byte) (p Performative, payload []byte, err error)
 	if p = r.of(code); p == nil {
 		return nil, nil, d.malformed("no performative has descriptor 0x%02x", code)
 	}
-	f := d.fields()
-	p.decodeFrom(&f)
-	if err := f.done(); err != nil {
+	r.f = d.fields()
+	p.decodeFrom(&r.f)
+	if err := r.f.done(); err != nil {
 		return nil, nil, err
 	}
 	payload = body[d.off:]

@@ -174,7 +174,7 @@ func (p *Transfer) decodeFrom(f *fieldReader) {
 	*p = Transfer{
 		Handle:        handle.Value,
 		DeliveryID:    f.uint(),
-		DeliveryTag:   read[[]byte](f, "a binary").Value,
+		DeliveryTag:   f.binary(),
 		MessageFormat: f.uint(),
 		Settled:       f.boolean(),
 		More:          f.boolean().Value,

@@ -109,7 +109,7 @@ func decodeInit(b []byte) (mechanism Symbol, response []byte, err error) {
 		m := read[Symbol](f, "a symbol")
 		f.need(m.Set, "mechanism")
 		mechanism = m.Value
-		response = read[[]byte](f, "a binary").Value
+		response = f.binary()
 	})
 	return mechanism, response, err
 }

@@ -91,7 +91,7 @@ func (m Message) DecodeProperties() (p Properties, err error) {
 	err = decodeComposite(m.Properties, uint64(KindProperties), func(f *fieldReader) {
 		p = Properties{
 			MessageID:          f.any(),
-			UserID:             read[[]byte](f, "a binary").Value,
+			UserID:             f.binary(),
 			To:                 read[string](f, "a string"),
 			Subject:            read[string](f, "a string"),
 			ReplyTo:            read[string](f, "a string"),
