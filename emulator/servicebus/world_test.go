@@ -185,14 +185,3 @@ func (w *world) count(kind, key string) int {
 }
 
 func ptr[T any](v T) *T { return &v }
-
-// released counts the deliveries that were released so far.
-func (w *world) released() int {
-	n := 0
-	for _, e := range w.hub.Events(0) {
-		if e.Disposition == "released" {
-			n++
-		}
-	}
-	return n
-}
