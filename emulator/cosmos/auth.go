@@ -64,15 +64,14 @@ func (s *Server) authorizeKey(r *http.Request, t target, sig string) *failure {
 	if err != nil {
 		return refuse(http.StatusUnauthorized, "Header x-ms-date %q is not an RFC 1123 date.", date)
 	}
-	key, err := base64.StdEncoding.DecodeString(s.options.Key)
-	if err != nil {
-		return refuse(http.StatusUnauthorized, "The account's own key is not base64.")
+	if s.key == nil {
+		return refuse(http.StatusUnauthorized, "The account's own key is not base64: start the emulator with one that is.")
 	}
 	sent, err := base64.StdEncoding.DecodeString(sig)
 	if err != nil {
 		return refuse(http.StatusUnauthorized, unauthorized)
 	}
-	if !hmac.Equal(sent, signature(key, r.Method, t.resourceType, t.link, date)) {
+	if !hmac.Equal(sent, signature(s.key, r.Method, t.resourceType, t.link, date)) {
 		return refuse(http.StatusUnauthorized, unauthorized)
 	}
 	if skew := time.Since(at); skew > maxSkew || skew < -maxSkew {

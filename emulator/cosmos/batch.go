@@ -106,7 +106,7 @@ func (op *operation) withBody(body *object) {
 
 // serveBatch applies all operations of a batch, or none (V2).
 func (s *Server) serveBatch(c *call) reply {
-	operations, f := parseBatch(c.body)
+	operations, f := c.batch, c.batchFailure
 	switch {
 	case f != nil:
 	case c.request.Method != http.MethodPost:

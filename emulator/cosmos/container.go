@@ -39,8 +39,7 @@ func (s *Server) serveContainers(c *call) reply {
 		if f := c.precondition(k.etag); f != nil {
 			return s.record(c, reply{failure: f})
 		}
-		delete(d.containers, k.id)
-		s.store.dropOffers(k.rid)
+		s.store.dropContainer(k)
 		return s.record(c, reply{status: http.StatusNoContent})
 	}
 	return s.record(c, reply{failure: notAllowed(c)})
@@ -105,20 +104,19 @@ func (s *Server) createContainer(c *call, d *database) reply {
 	}
 	now := s.clock().seconds
 	k := &container{
-		id: id, serial: s.store.nextSerial(), database: d, etag: s.store.nextETag(now),
-		settings: set, partitions: map[string]map[string]*document{},
+		id: id, serial: s.store.nextSerial(), database: d, partitions: map[string]map[string]*document{},
 	}
 	k.rid = ridOf(databaseBytes(d.serial), containerBytes(k.serial))
-	k.body = k.resource(body, now)
-	d.containers[id] = k
+	etag := s.store.nextETag(now)
+	s.store.putContainer(k, set, k.resource(body, etag, now), etag)
 	if throughput != nil {
 		s.store.addOffer(throughput, k.rid, k.self(), now)
 	}
 	return reply{status: http.StatusCreated, body: appendValue(nil, k.body), etag: k.etag, session: k.sessionToken()}
 }
 
-func (k *container) resource(body *object, ts int64) *object {
-	o := resource(body, k.rid, k.self(), k.etag, ts)
+func (k *container) resource(body *object, etag string, ts int64) *object {
+	o := resource(body, k.rid, k.self(), etag, ts)
 	for _, feed := range []string{"docs", "sprocs", "triggers", "udfs", "conflicts"} {
 		o.set("_"+feed, feed+"/")
 	}
@@ -142,9 +140,8 @@ func (s *Server) replaceContainer(c *call, k *container) reply {
 		return reply{failure: f, session: k.sessionToken()}
 	}
 	now := s.clock().seconds
-	k.etag = s.store.nextETag(now)
-	k.settings = set
-	k.body = k.resource(body, now)
+	etag := s.store.nextETag(now)
+	s.store.putContainer(k, set, k.resource(body, etag, now), etag)
 	return reply{status: http.StatusOK, body: appendValue(nil, k.body), etag: k.etag, session: k.sessionToken()}
 }
 

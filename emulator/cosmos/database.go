@@ -108,11 +108,7 @@ func (s *Server) serveDatabases(c *call) reply {
 		if f := c.precondition(d.etag); f != nil {
 			return s.record(c, reply{failure: f})
 		}
-		delete(s.store.databases, d.id)
-		s.store.dropOffers(d.rid)
-		for _, container := range d.containers {
-			s.store.dropOffers(container.rid)
-		}
+		s.store.dropDatabase(d)
 		return s.record(c, reply{status: http.StatusNoContent})
 	}
 	return s.record(c, reply{failure: notAllowed(c)})
@@ -140,7 +136,7 @@ func (s *Server) createDatabase(c *call) reply {
 	d.body = resource(body, d.rid, "dbs/"+d.rid+"/", d.etag, now)
 	d.body.set("_colls", "colls/")
 	d.body.set("_users", "users/")
-	s.store.databases[id] = d
+	s.store.putDatabase(d)
 	if throughput != nil {
 		s.store.addOffer(throughput, d.rid, "dbs/"+d.rid+"/", now)
 	}

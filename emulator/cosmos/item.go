@@ -175,13 +175,10 @@ func (c *call) itemOperation() operation {
 		op.patch, op.failure = parsePatch(c.body)
 		return op
 	}
-	for _, trigger := range []string{"x-ms-documentdb-pre-trigger-include", "x-ms-documentdb-post-trigger-include"} {
-		if c.header(trigger) != "" {
-			op.failure = notImplemented("triggers")
-			return op
-		}
+	body, err := c.item, c.itemErr
+	if op.kind == "replace" {
+		body, err = parseObject(c.body)
 	}
-	body, err := parseObject(c.body)
 	if err != nil {
 		op.failure = badRequest("The request body is not a JSON object that can be stored: %s.", err)
 		return op
@@ -220,8 +217,11 @@ func (s *Server) serveItem(c *call) reply {
 	}
 	rep := reply{
 		status: out.status, failure: out.failure, charge: out.charge,
-		session: container.sessionToken(), etag: out.after,
-		event: control.Event{ETagBefore: out.before, ETagAfter: out.after, BodyStatus: op.bodyStatus()},
+		session: container.sessionToken(),
+		event:   control.Event{ETagBefore: out.before, ETagAfter: out.after, BodyStatus: op.bodyStatus()},
+	}
+	if out.failure == nil {
+		rep.etag = out.after // a refusal does not tell what to try next
 	}
 	if out.item != nil && (op.kind == "read" || !c.minimal()) {
 		rep.body = out.item.text

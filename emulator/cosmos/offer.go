@@ -18,6 +18,8 @@ type offer struct {
 	body   *object
 }
 
+func (o *offer) self() string { return "offers/" + o.rid + "/" }
+
 const (
 	leastThroughput  = 400
 	mostThroughput   = 1_000_000
@@ -82,7 +84,7 @@ func validThroughput(content *object) *failure {
 
 // addOffer gives a resource its throughput. The caller holds the lock.
 func (s *store) addOffer(content *object, owner, link string, now int64) {
-	o := &offer{serial: s.nextSerial(), owner: owner, etag: s.nextETag(now)}
+	o := &offer{serial: s.nextSerial(), owner: owner}
 	// Offers are addressed by their rid in lower case, so it has no upper case that
 	// could make two of them one.
 	o.rid = "o" + strconv.FormatUint(uint64(o.serial), 36)
@@ -93,12 +95,8 @@ func (s *store) addOffer(content *object, owner, link string, now int64) {
 	body.set("resource", link)
 	body.set("offerResourceId", owner)
 	body.set("content", content)
-	o.body = resource(body, o.rid, "offers/"+o.rid+"/", o.etag, now)
-	s.offers[o.rid] = o
-}
-
-func (s *store) dropOffers(owner string) {
-	maps.DeleteFunc(s.offers, func(_ string, o *offer) bool { return o.owner == owner })
+	etag := s.nextETag(now)
+	s.putOffer(o, resource(body, o.rid, o.self(), etag, now), etag)
 }
 
 func (s *store) hasOffer(owner string) bool {
@@ -160,8 +158,8 @@ func (s *Server) replaceOffer(c *call, o *offer) reply {
 		return reply{failure: f}
 	}
 	now := s.clock().seconds
-	o.etag = s.store.nextETag(now)
-	o.body = resource(o.body.with("content", content), o.rid, "offers/"+o.rid+"/", o.etag, now)
+	etag := s.store.nextETag(now)
+	s.store.putOffer(o, resource(o.body.with("content", content), o.rid, o.self(), etag, now), etag)
 	return reply{status: http.StatusOK, body: appendValue(nil, o.body), etag: o.etag, extra: offerHeaders}
 }
 

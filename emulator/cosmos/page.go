@@ -1,94 +1,10 @@
 package cosmos
 
 import (
-	"crypto/sha256"
-	"encoding/base64"
-	"encoding/hex"
+	"cmp"
 	"slices"
-	"sort"
+	"strings"
 )
-
-// continuation is where a query goes on: opaque to clients, bound to the
-// container and the query it came from. It says how far a scan or an order has
-// come, not how many results to skip, so that writes between two pages neither
-// repeat nor hide what they do not touch; only DISTINCT, OFFSET and JOIN count.
-type continuation struct {
-	bound   string // container and query
-	more    bool   // false: the query has ended
-	ordinal uint64 // of the last item examined, or delivered under an order
-	keys    []value
-	taken   int // results so far
-}
-
-// token writes the continuation for a header, "" at the end.
-func (c continuation) token() string {
-	if !c.more {
-		return ""
-	}
-	o := &object{}
-	o.set("b", c.bound)
-	o.set("o", integerOf(int64(c.ordinal)))
-	o.set("n", integerOf(int64(c.taken)))
-	var keys []any
-	for _, k := range c.keys {
-		keys = append(keys, []any{k}) // an undefined one becomes an empty list
-	}
-	if keys != nil {
-		o.set("k", keys)
-	}
-	return base64.StdEncoding.EncodeToString(appendValue(nil, o))
-}
-
-func parseContinuation(token, rid string, spec querySpec, key string) (continuation, *failure) {
-	hash := sha256.New()
-	for _, part := range []string{rid, spec.text, key} {
-		hash.Write([]byte(part))
-		hash.Write([]byte{0})
-	}
-	names := make([]string, 0, len(spec.parameters))
-	for name := range spec.parameters {
-		names = append(names, name)
-	}
-	sort.Strings(names)
-	for _, name := range names {
-		hash.Write(appendValue([]byte(name), spec.parameters[name]))
-	}
-	at := continuation{bound: hex.EncodeToString(hash.Sum(nil)[:12])}
-	if token == "" {
-		return at, nil
-	}
-	invalid := badRequest("The continuation token is invalid, or belongs to another query or container.")
-	text, err := base64.StdEncoding.DecodeString(token)
-	if err != nil {
-		return at, invalid
-	}
-	o, err := parseObject(text)
-	if err != nil || o.text("b") != at.bound {
-		return at, invalid
-	}
-	ordinal, _ := o.get("o")
-	taken, _ := o.get("n")
-	n, ok := wholeNumber(ordinal)
-	m, ok2 := wholeNumber(taken)
-	if !ok || !ok2 {
-		return at, invalid
-	}
-	at.ordinal, at.taken = uint64(n), int(m)
-	keys, _ := o.get("k")
-	list, _ := keys.([]any)
-	for _, k := range list {
-		one, _ := k.([]any)
-		if len(one) == 0 {
-			at.keys = append(at.keys, undefined{})
-		} else {
-			at.keys = append(at.keys, one[0])
-		}
-	}
-	if at.taken > 0 && len(at.keys) > 0 && len(at.keys) != len(spec.selection.orderBy) {
-		return at, invalid
-	}
-	return at, nil
-}
 
 // page is one page of results.
 type page struct {
@@ -145,7 +61,7 @@ func (s *evaluation) scanned(items []*document, size int, at continuation) page 
 	p := page{next: at}
 	p.next.more = false
 	start, _ := slices.BinarySearchFunc(items, at.ordinal+1, func(d *document, ordinal uint64) int {
-		return compareOrdinals(d.ordinal, ordinal)
+		return cmp.Compare(d.ordinal, ordinal)
 	})
 	for _, d := range items[start:] {
 		if s.top >= 0 && p.next.taken >= s.top {
@@ -169,16 +85,6 @@ func (s *evaluation) scanned(items []*document, size int, at continuation) page 
 	}
 	p.next.more = len(p.results) == size && (s.top < 0 || p.next.taken < s.top)
 	return p
-}
-
-func compareOrdinals(a, b uint64) int {
-	switch {
-	case a < b:
-		return -1
-	case a > b:
-		return 1
-	}
-	return 0
 }
 
 // sortable is a row with what it is ordered by.
@@ -298,12 +204,7 @@ func canonicalText(v value) string {
 		return text + "]"
 	case *object:
 		members := slices.Clone(v.members)
-		slices.SortFunc(members, func(a, b member) int {
-			if a.name < b.name {
-				return -1
-			}
-			return 1
-		})
+		slices.SortFunc(members, func(a, b member) int { return strings.Compare(a.name, b.name) })
 		text := "{"
 		for _, m := range members {
 			text += textOf(m.name) + ":" + canonicalText(m.value) + ","
@@ -362,75 +263,4 @@ func (s *selection) project(r row) (value, bool) {
 		return v, !isUndefined(v)
 	}
 	return evalColumns(s.columns, r), true
-}
-
-// aggregated makes the one result of an aggregate query.
-func (s *evaluation) aggregated(items []*document) page {
-	p := page{examined: len(items)}
-	totals := make([]total, len(s.aggregates))
-	for _, d := range items {
-		for _, r := range s.rows(d) {
-			for i, a := range s.aggregates {
-				totals[i].take(eval(a.of, r))
-			}
-		}
-	}
-	r := row{}
-	for i, a := range s.aggregates {
-		r.totals = append(r.totals, totals[i].result(a.name))
-	}
-	if v, ok := s.project(r); ok {
-		p.add(v)
-	}
-	return p
-}
-
-// total accumulates one aggregate.
-type total struct {
-	count      int64
-	sum        number
-	least      value
-	most       value
-	notNumbers bool
-}
-
-func (t *total) take(v value) {
-	if isUndefined(v) {
-		return
-	}
-	if t.count == 0 {
-		t.sum, t.least, t.most = integerOf(0), v, v
-	}
-	t.count++
-	if n, ok := v.(number); ok {
-		t.sum, _ = sum(t.sum, n).(number)
-	} else {
-		t.notNumbers = true
-	}
-	if order(v, t.least) < 0 {
-		t.least = v
-	}
-	if order(v, t.most) > 0 {
-		t.most = v
-	}
-}
-
-func (t *total) result(name string) value {
-	switch {
-	case name == "COUNT":
-		return integerOf(t.count)
-	case t.count == 0 && name == "SUM":
-		return integerOf(0)
-	case t.count == 0:
-		return undefined{}
-	case name == "MIN":
-		return t.least
-	case name == "MAX":
-		return t.most
-	case t.notNumbers:
-		return undefined{}
-	case name == "SUM":
-		return t.sum
-	}
-	return numberOf(t.sum.f / float64(t.count))
 }

@@ -51,7 +51,7 @@ func (s *Server) write(w http.ResponseWriter, c *call, rep reply) {
 	h.Set("x-ms-activity-id", activity)
 	h.Set("x-ms-gatewayversion", "version=2.14.0")
 	h.Set("x-ms-serviceversion", "version=2.14.0.0")
-	h.Set("x-ms-request-charge", strconv.FormatFloat(max(rep.charge, leastCharge), 'f', -1, 64))
+	h.Set("x-ms-request-charge", strconv.FormatFloat(rep.charge, 'f', -1, 64))
 	for name, text := range map[string]string{
 		"x-ms-session-token": rep.session,
 		"etag":               rep.etag,

@@ -23,8 +23,10 @@
 package cosmos
 
 import (
+	"encoding/base64"
 	"io"
 	"net/http"
+	"slices"
 	"strings"
 
 	"oneeffect/emulator/control"
@@ -52,6 +54,7 @@ type Options struct {
 type Server struct {
 	hub       *control.Hub
 	options   Options
+	key       []byte // decoded; nil if it is not base64
 	store     *store
 	transport *inprocess.RoundTripper
 }
@@ -65,6 +68,7 @@ func New(h *control.Hub, o Options) *Server {
 		o.Consistency = "Session"
 	}
 	s := &Server{hub: h, options: o, store: newStore()}
+	s.key, _ = base64.StdEncoding.DecodeString(o.Key) // authorizeKey says what is wrong
 	s.transport = inprocess.Transport(s)
 	return s
 }
@@ -86,6 +90,12 @@ type call struct {
 	target  target
 	body    []byte
 	op      control.Op
+
+	// What the body was found to be while looking for the key that rules go by.
+	item         *object // create, upsert
+	itemErr      error
+	batch        []operation
+	batchFailure *failure
 }
 
 func (c *call) header(name string) string { return c.request.Header.Get(name) }
@@ -95,13 +105,15 @@ func (c *call) minimal() bool { return strings.EqualFold(c.header("Prefer"), "re
 
 // ServeHTTP answers one request of the REST API.
 //
-// A client's isolation is looked at when its request arrives, again before it is
-// applied, and again before it is answered: a hold may have come between.
+// A client's isolation is looked at when its request has been read (net/http
+// notices that a client has gone only then) and before it is answered. Between the
+// two the hub decides: what a late rule held is applied although its client is cut
+// off, as a write that was on its way is.
 func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	c := &call{request: r}
 	c.op = control.Op{Service: "cosmos", Client: applicationID(r.UserAgent())}
-	s.vanishIfIsolated(c)
 	refusal := s.read(c)
+	s.vanishIfIsolated(c)
 	if refusal != nil {
 		s.write(w, c, s.record(c, reply{failure: refusal}))
 		return
@@ -111,7 +123,6 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		s.write(w, c, s.record(c, decided(before, r)))
 		return
 	}
-	s.vanishIfIsolated(c)
 	rep := s.dispatch(c)
 	after := s.hub.After(r.Context(), c.op)
 	if after.Kind != control.Proceed {
@@ -137,6 +148,9 @@ func (s *Server) read(c *call) *failure {
 	if refusal == nil && len(body) > maxItem {
 		refusal = refuse(http.StatusRequestEntityTooLarge, "Request size is too large: want at most %d bytes.", maxItem)
 	}
+	if refusal == nil {
+		refusal = s.supported(c)
+	}
 	if refusal == nil && target.item != "" && !s.options.ComputeGateway {
 		refusal = routable(target.item)
 	}
@@ -146,17 +160,44 @@ func (s *Server) read(c *call) *failure {
 	return refusal
 }
 
+// consistencyLevels are those of the service, strongest first.
+var consistencyLevels = []string{"Strong", "BoundedStaleness", "Session", "ConsistentPrefix", "Eventual"}
+
+// supported refuses headers that ask for what is not done here. Those that only
+// hint (priority, caches, continuation size) are let be.
+func (s *Server) supported(c *call) *failure {
+	if level := c.header("x-ms-consistency-level"); level != "" {
+		asked := slices.Index(consistencyLevels, level)
+		switch {
+		case asked < 0:
+			return badRequest("The consistency level %q is not one of %s.", level, strings.Join(consistencyLevels, ", "))
+		case asked < slices.Index(consistencyLevels, s.options.Consistency):
+			return badRequest("ConsistencyLevel %s specified in the request is invalid when service is configured with consistency level %s. "+
+				"Ensure the request consistency level is not stronger than the service consistency level.", level, s.options.Consistency)
+		}
+	}
+	if directive := c.header("x-ms-indexing-directive"); directive != "" && !strings.EqualFold(directive, "Default") && !strings.EqualFold(directive, "Include") {
+		return notImplemented("the indexing directive " + directive)
+	}
+	for _, trigger := range []string{"x-ms-documentdb-pre-trigger-include", "x-ms-documentdb-post-trigger-include"} {
+		if c.header(trigger) != "" {
+			return notImplemented("triggers")
+		}
+	}
+	return nil
+}
+
 // key is the id of the item that a request is about, of a batch that of its
-// first operation. It is a look ahead for rules; the real reading comes later.
+// first operation. What is wrong with the body is not said yet: rules come first.
 func (c *call) key() string {
 	switch c.op.Operation {
 	case "create", "upsert":
-		if o, err := parseObject(c.body); err == nil {
-			return o.text("id")
+		if c.item, c.itemErr = parseObject(c.body); c.itemErr == nil {
+			return c.item.text("id")
 		}
 	case "batch":
-		if operations, f := parseBatch(c.body); f == nil {
-			return operations[0].id
+		if c.batch, c.batchFailure = parseBatch(c.body); c.batchFailure == nil {
+			return c.batch[0].id
 		}
 	}
 	return c.target.item
@@ -249,6 +290,7 @@ func (s *Server) record(c *call, rep reply) reply {
 	if rep.failure != nil {
 		rep.status = rep.failure.status
 	}
+	rep.charge = max(rep.charge, leastCharge)
 	e := rep.event
 	e.Service, e.Kind = "cosmos", "request"
 	e.Operation, e.Entity, e.Client, e.Key = c.op.Operation, c.op.Entity, c.op.Client, c.op.Key

@@ -5,6 +5,7 @@ import (
 	"encoding/base64"
 	"encoding/binary"
 	"fmt"
+	"maps"
 	"math/rand/v2"
 	"net/http"
 	"slices"
@@ -17,8 +18,9 @@ import (
 // What it hands out (documents, definitions) is immutable and may be read
 // without the lock.
 //
-// Items change in one place only, overlay.commit, which is where a journal
-// would be written before the change is made.
+// Whatever changes it goes through a few methods: overlay.commit for items, and
+// put… and drop… below for the rest. That is where a journal would be written
+// before the change is made. Expiry needs none: it follows from what is stored.
 type store struct {
 	mu        sync.Mutex
 	databases map[string]*database
@@ -94,6 +96,39 @@ func databaseBytes(serial uint32) []byte {
 
 func containerBytes(serial uint32) []byte {
 	return binary.BigEndian.AppendUint32(nil, serial|0x80000000)
+}
+
+// putDatabase adds a database. The caller holds the lock, here and below.
+func (s *store) putDatabase(d *database) { s.databases[d.id] = d }
+
+// dropDatabase takes out a database and all that is in it.
+func (s *store) dropDatabase(d *database) {
+	for _, k := range d.containers {
+		s.dropContainer(k)
+	}
+	s.dropOffers(d.rid)
+	delete(s.databases, d.id)
+}
+
+// putContainer adds a container to its database, or gives it a new definition.
+func (s *store) putContainer(k *container, set settings, body *object, etag string) {
+	k.settings, k.body, k.etag = set, body, etag
+	k.database.containers[k.id] = k
+}
+
+func (s *store) dropContainer(k *container) {
+	s.dropOffers(k.rid)
+	delete(k.database.containers, k.id)
+}
+
+// putOffer adds an offer, or changes its content.
+func (s *store) putOffer(o *offer, body *object, etag string) {
+	o.body, o.etag = body, etag
+	s.offers[o.rid] = o
+}
+
+func (s *store) dropOffers(owner string) {
+	maps.DeleteFunc(s.offers, func(_ string, o *offer) bool { return o.owner == owner })
 }
 
 // find gives a container, or the refusal that names what is missing. The caller
