@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"math/rand/v2"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -18,7 +19,7 @@ import (
 // What a receiver does when it is not told otherwise.
 const (
 	DefaultSettleTimeout = 10 * time.Second
-	DefaultSilence       = 5 * time.Minute
+	DefaultSilence       = 10 * time.Minute
 )
 
 // Receiver receives from one queue, or from one subscription of a topic, and
@@ -35,9 +36,9 @@ type Receiver struct {
 	SettleTimeout time.Duration // bound of one settlement; zero means DefaultSettleTimeout
 	Grace         time.Duration // from the end of Run's context until handlers are cancelled; may be zero
 
-	// Silence is how long a link may bring nothing before it is replaced. A link
-	// can be deaf without anyone being told; an idle one costs a handshake each time.
-	// Zero means DefaultSilence.
+	// Silence is how long a link may bring nothing before it is replaced, at the
+	// latest. A link can be deaf without anyone being told; an idle one costs a
+	// handshake each time. Zero means DefaultSilence.
 	Silence time.Duration
 
 	Log *slog.Logger // nil means the client's
@@ -190,7 +191,10 @@ var errSilent = errors.New("nothing received for long, the link may be deaf")
 
 // next waits for messages. No messages is always an error.
 func (p *pump) next(ctx context.Context, most int) ([]*azservicebus.ReceivedMessage, error) {
-	quiet, cancel := context.WithTimeoutCause(ctx, p.Silence, errSilent)
+	// A message that arrives at the very moment when its link is replaced is lost to
+	// its lock. Chance keeps the moment off everything that happens by the clock.
+	silence := p.Silence - rand.N(p.Silence/4+1)
+	quiet, cancel := context.WithTimeoutCause(ctx, silence, errSilent)
 	defer cancel()
 	messages, err := p.link.sdk.ReceiveMessages(quiet, most, nil)
 	switch {
