@@ -188,6 +188,12 @@ func takenOver(ctx context.Context, d *demonstration) (sight, error) {
 	if err != nil {
 		return sight{}, err
 	}
+	read, err := d.events.await(ctx, func(e event) bool {
+		return e.Entity == "claims" && e.Operation == "read" && e.Client == worker2 && e.Key == task && e.Status == http.StatusOK
+	})
+	if err != nil {
+		return sight{}, err
+	}
 	left, err := d.events.await(ctx, func(e event) bool {
 		return e.Entity == "claims" && e.ETagAfter == string(d.stands.ETag) && e.Client == worker1
 	})
@@ -195,10 +201,10 @@ func takenOver(ctx context.Context, d *demonstration) (sight, error) {
 		return sight{}, err
 	}
 	lease := time.Duration(d.stands.Claim.LeaseSeconds) * time.Second
-	if age := e.At.Sub(left.At); e.ETagBefore != string(d.stands.ETag) || age <= lease {
-		return sight{}, fmt.Errorf("version %s of age %v was replaced, want %s older than %v", e.ETagBefore, age, d.stands.ETag, lease)
+	if age := e.At.Sub(left.At); read.Seq > e.Seq || e.ETagBefore != string(d.stands.ETag) || age <= lease {
+		return sight{}, fmt.Errorf("version %s of age %v was replaced, want %s, read before and older than %v", e.ETagBefore, age, d.stands.ETag, lease)
 	}
-	return saw(e, "store", "claim replaced by %s, %.1f s after its last write, lease %v", worker2, e.At.Sub(left.At).Seconds(), lease), nil
+	return saw(e, "store", "read by event %d; replaced by %s, %.1f s after its last write, lease %v", read.Seq, worker2, e.At.Sub(left.At).Seconds(), lease), nil
 }
 
 func replayed(ctx context.Context, d *demonstration) (sight, error) {

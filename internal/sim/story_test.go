@@ -123,17 +123,18 @@ func TestAZombiesWriteFailsAndAnnouncesNothing(t *testing.T) { // C4 C9
 	story(t, func(t *testing.T, w *world) {
 		w.orchestrator()
 		w.worker("worker-1")
-		w.arm(control.Rule{Name: "late completion", Match: completionOf("worker-1"), Do: "hold", Late: true, Times: 1})
+		w.arm(control.Rule{Name: "late-completion", Match: completionOf("worker-1"), Do: "hold", Late: true, Times: 1})
 		w.submit(customer)
-		w.until("worker 1 records its result", reached("late completion"))
+		w.until("worker 1 records its result", reached("late-completion"))
 		w.hub.Isolate("worker-1")
 		w.worker("worker-2")
 		w.until("the transition", transitionOf("82f3"))
 		before := w.claim("82f3")
 
-		if err := w.hub.Release("late completion", control.Release{Action: "go"}); err != nil {
+		if err := w.hub.Release("late-completion", control.Release{Action: "go"}); err != nil {
 			t.Fatal(err)
 		}
+
 		w.until("the late write is refused", func(e control.Event) bool {
 			return request("worker-1", "claims", "replace", http.StatusPreconditionFailed)(e) && e.BodyStatus == "COMPLETED"
 		})
@@ -156,7 +157,7 @@ func TestADuplicateWaitsWhileTheLeaseStands(t *testing.T) { // C1 W3
 	story(t, func(t *testing.T, w *world) {
 		w.orchestrator()
 		w.worker("worker-1")
-		w.arm(control.Rule{Name: "slow call", Match: control.Match{Service: "downstream", Client: "worker-1"}, When: "after", Do: "delay", Delay: control.Duration(15 * time.Second), Times: 1})
+		w.arm(control.Rule{Name: "slow-call", Match: control.Match{Service: "downstream", Client: "worker-1"}, When: "after", Do: "delay", Delay: control.Duration(15 * time.Second), Times: 1})
 		w.submit(customer)
 		call := w.until("the call", func(e control.Event) bool { return e.Kind == "call" })
 
