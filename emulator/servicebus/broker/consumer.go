@@ -3,8 +3,6 @@ package broker
 import (
 	"slices"
 	"time"
-
-	"oneeffect/emulator/control"
 )
 
 // Mode is how a consumer takes messages.
@@ -154,12 +152,12 @@ func (r Reservation) Begin() *Delivery {
 		q.lock(e, c.client, now)
 	}
 	d := e.delivery()
-	q.recordWith("delivered", c.client, e, func(event *control.Event) {
-		event.Delivery = int(e.failures) + 1
-		if c.mode == PeekLock {
-			event.LockedUntil = &d.LockedUntil
-		}
-	})
+	event := q.event("delivered", c.client, e)
+	event.Delivery = int(e.failures) + 1
+	if c.mode == PeekLock {
+		event.LockedUntil = &d.LockedUntil
+	}
+	q.hub.Record(event)
 	if c.mode == ReceiveAndDelete {
 		q.forget(e)
 	}

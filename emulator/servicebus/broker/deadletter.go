@@ -1,10 +1,6 @@
 package broker
 
-import (
-	"maps"
-
-	"oneeffect/emulator/control"
-)
+import "maps"
 
 // Application properties of a dead letter.
 const (
@@ -35,9 +31,9 @@ func (q *Queue) deadLetter(e *entry, reason, description string) {
 // move takes a message to the dead letter queue. It keeps its delivery count and enqueued time, and gets a new
 // sequence number. The space it takes stays taken.
 func (q *Queue) move(e *entry, reason, client string) {
-	q.recordWith("dead-lettered", client, e, func(event *control.Event) {
-		event.Reason, event.Delivery = reason, int(e.failures)
-	})
+	event := q.event("dead-lettered", client, e)
+	event.Reason, event.Delivery = reason, int(e.failures)
+	q.hub.Record(event)
 	moved := &entry{
 		message:  e.message,
 		enqueued: e.enqueued,

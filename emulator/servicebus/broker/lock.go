@@ -4,8 +4,6 @@ import (
 	"fmt"
 	"maps"
 	"time"
-
-	"oneeffect/emulator/control"
 )
 
 // lock gives a reserved entry a new lock that starts now.
@@ -28,10 +26,9 @@ func (q *Queue) lockExpired(e *entry, now time.Time) {
 		q.setDeadline(e, now.Add(q.config.LockDuration))
 		return
 	}
-	q.recordWith("lock-expired", e.client, e, func(event *control.Event) {
-		until := e.lockedUntil
-		event.Delivery, event.LockedUntil = int(e.failures)+1, &until
-	})
+	event, until := q.event("lock-expired", e.client, e), e.lockedUntil
+	event.Delivery, event.LockedUntil = int(e.failures)+1, &until
+	q.hub.Record(event)
 	q.fail(e, now)
 }
 
@@ -80,9 +77,9 @@ func (q *Queue) Renew(client string, tokens ...Token) ([]time.Time, error) {
 		e := q.locks[t]
 		e.lockedUntil, ends[i] = until, until
 		q.setDeadline(e, until)
-		q.recordWith("lock-renewed", client, e, func(event *control.Event) {
-			event.Delivery, event.LockedUntil = int(e.failures)+1, &until
-		})
+		event := q.event("lock-renewed", client, e)
+		event.Delivery, event.LockedUntil = int(e.failures)+1, &until
+		q.hub.Record(event)
 	}
 	return ends, nil
 }
@@ -124,12 +121,13 @@ func (q *Queue) Settle(t Token, s Settlement) error {
 	defer q.end()
 	err := q.settle(t, s, now)
 	if err != nil {
-		q.recordWith("settle-refused", s.Client, &entry{message: &Message{ID: s.MessageID}}, func(event *control.Event) {
-			event.Disposition, event.Reason = string(s.Disposition), err.Error()
-			if e := q.locks[t]; e != nil {
-				event.Key, event.SequenceNumber = e.message.ID, e.seq
-			}
-		})
+		e := q.locks[t]
+		if e == nil {
+			e = &entry{message: &Message{ID: s.MessageID}}
+		}
+		event := q.event("settle-refused", s.Client, e)
+		event.Disposition, event.Reason = string(s.Disposition), err.Error()
+		q.hub.Record(event)
 		return fmt.Errorf("settle in %s: %w", q.config.Name, err)
 	}
 	q.serve()
@@ -146,10 +144,10 @@ func (q *Queue) settle(t Token, s Settlement, now time.Time) error {
 	case s.Disposition == DeadLetter && q.isDeadLetter:
 		return fmt.Errorf("dead-letter from a dead letter queue: %w", ErrInvalid)
 	}
-	q.recordWith("settled", s.Client, e, func(event *control.Event) {
-		event.Disposition, event.Reason = string(s.Disposition), s.Reason
-		event.Delivery = int(e.failures) + 1
-	})
+	event := q.event("settled", s.Client, e)
+	event.Disposition, event.Reason = string(s.Disposition), s.Reason
+	event.Delivery = int(e.failures) + 1
+	q.hub.Record(event)
 	if len(s.Changes) > 0 {
 		// Copied, because deliveries share the old map.
 		changes := maps.Clone(e.changes)

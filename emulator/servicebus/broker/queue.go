@@ -238,12 +238,11 @@ func (q *Queue) remove(e *entry) {
 }
 
 // record writes an event about an entry. The hub's log has its own mutex, below the queue's.
-func (q *Queue) record(kind, client string, e *entry) {
-	q.recordWith(kind, client, e, func(*control.Event) {})
-}
+func (q *Queue) record(kind, client string, e *entry) { q.hub.Record(q.event(kind, client, e)) }
 
-func (q *Queue) recordWith(kind, client string, e *entry, with func(*control.Event)) {
-	event := control.Event{
+// event begins an event about an entry.
+func (q *Queue) event(kind, client string, e *entry) control.Event {
+	return control.Event{
 		Service:        "servicebus",
 		Kind:           kind,
 		Entity:         q.entity,
@@ -253,8 +252,6 @@ func (q *Queue) recordWith(kind, client string, e *entry, with func(*control.Eve
 		Subject:        e.message.Subject,
 		SequenceNumber: e.seq,
 	}
-	with(&event)
-	q.hub.Record(event)
 }
 
 // bySequence is the order of a queue.

@@ -3,8 +3,6 @@ package broker
 import (
 	"fmt"
 	"time"
-
-	"oneeffect/emulator/control"
 )
 
 // schedule keeps a message until its time. It has a sequence number, by which it can be cancelled and peeked.
@@ -13,7 +11,9 @@ func (q *Queue) schedule(client string, m *Message, now time.Time) int64 {
 	e.state = Scheduled
 	q.shelf.add(e)
 	q.setDeadline(e, m.ScheduledFor)
-	q.recordWith("scheduled", client, e, func(event *control.Event) { event.Until = &m.ScheduledFor })
+	event := q.event("scheduled", client, e)
+	event.Until = &m.ScheduledFor
+	q.hub.Record(event)
 	return e.seq
 }
 
