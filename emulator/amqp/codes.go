@@ -51,9 +51,11 @@ const (
 	codeMap32      Code = 0xd1
 	codeArray8     Code = 0xe0
 	codeArray32    Code = 0xf0
+)
 
+const (
 	wide            Code = 0x10 // from the 8-bit to the 32-bit form of a variable, compound or array code
-	zeroWidthLayout      = 0x4
+	zeroWidthLayout Code = 0x4  // the upper half of the codes without data
 )
 
 // Descriptor codes of the composite types (2.7, 2.8, 3.4, 3.5, 4.5, 5.3).

@@ -21,7 +21,7 @@ type Handler interface {
 
 	// Credit: the peer has granted credit on an outgoing link or asks to drain it, or there is room
 	// again after a Send that answered ErrNoCredit. Read l.Credit and l.Draining; when draining, send
-	// what there is at once and then call l.Drained.
+	// what there is at once and then call l.Drained. Coming from the writer, it may be late: the link may have ended.
 	Credit(l *Link)
 
 	// Transfer: a whole message has come on an incoming link. Answer with d.Settle, unless d.Settled.

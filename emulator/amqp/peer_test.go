@@ -5,6 +5,7 @@ import (
 	"bytes"
 	"encoding/binary"
 	"encoding/hex"
+	"errors"
 	"io"
 	"net"
 	"strings"
@@ -134,7 +135,7 @@ func next[T Performative](p *peer) (Frame, T) {
 // ended reads what is left and expects the connection to be closed.
 func (p *peer) ended() {
 	p.t.Helper()
-	if b, err := io.ReadAll(p.br); err != nil && err != net.ErrClosed || len(b) > 0 {
+	if b, err := io.ReadAll(p.br); err != nil && !errors.Is(err, net.ErrClosed) || len(b) > 0 {
 		p.t.Errorf("at the end: % x, %v", b, err)
 	}
 }

@@ -3,9 +3,13 @@ package amqp
 import (
 	"errors"
 	"fmt"
+	"io"
+	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
-	"time"
+
+	client "github.com/Azure/go-amqp"
 )
 
 func sendsTo(name string, handle uint32) *Attach {
@@ -180,150 +184,6 @@ func TestAnAbortedDeliveryNeverWas(t *testing.T) {
 	})
 }
 
-func TestAnEchoIsAnswered(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		h := &testHandler{attach: func(l *Link) { _ = l.Accept(Acceptance{Credit: 10}) }, transfer: func(*Delivery) {}}
-		s := serveOn(t, h, Options{})
-		p := inSession(t, s)
-		p.send(0, sendsTo("in", 0), nil)
-		next[*Attach](p)
-		if _, f := next[*Flow](p); f.Handle.Value != 0 || f.LinkCredit.Value != 10 || !f.NextIncomingID.Set {
-			t.Errorf("first credit %+v", f)
-		}
-		p.send(0, receivesFrom("out", 1), nil)
-		next[*Attach](p)
-		p.send(0, &Transfer{DeliveryID: Some[uint32](0), DeliveryTag: []byte{1}}, nil)
-
-		p.send(0, &Flow{NextIncomingID: Some[uint32](0), NextOutgoingID: 1, IncomingWindow: 100, Echo: true}, nil)
-		if _, f := next[*Flow](p); f.Handle.Set || f.NextIncomingID != Some[uint32](1) || f.IncomingWindow != 4_999 || f.Echo {
-			t.Errorf("session flow %+v", f)
-		}
-		in := flowOf(0, 1, 0)
-		in.NextOutgoingID, in.Echo = 1, true
-		p.send(0, in, nil)
-		if _, f := next[*Flow](p); f.Handle != Some[uint32](0) || f.DeliveryCount != Some[uint32](1) || f.LinkCredit != Some[uint32](9) {
-			t.Errorf("flow of the incoming link %+v", f)
-		}
-		out := flowOf(1, 0, 20)
-		out.NextOutgoingID, out.Echo = 1, true
-		p.send(0, out, nil)
-		if _, f := next[*Flow](p); f.Handle != Some[uint32](1) || f.DeliveryCount != Some[uint32](0) || f.LinkCredit != Some[uint32](20) {
-			t.Errorf("flow of the outgoing link %+v", f)
-		}
-		_ = p.conn.Close()
-		_ = s.wait()
-	})
-}
-
-func TestDrainSendsWhatIsThereAndUsesUpTheRest(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		h := &testHandler{credit: func(l *Link) {
-			if !l.Draining() || l.Credit() != 10 {
-				t.Errorf("draining %v, credit %d", l.Draining(), l.Credit())
-			}
-			for range 3 {
-				if _, err := l.Send(Outgoing{Settled: true, Message: data([]byte("x"))}); err != nil {
-					t.Errorf("send: %v", err)
-				}
-			}
-			if err := l.Drained(); err != nil {
-				t.Errorf("drained: %v", err)
-			}
-		}}
-		s := serveOn(t, h, Options{})
-		p := inSession(t, s)
-		p.send(0, receivesFrom("l", 0), nil)
-		next[*Attach](p)
-		// The window of two frames holds the third message back, and the flow with it.
-		drain := flowOf(0, 0, 10)
-		drain.IncomingWindow, drain.Drain = 2, true
-		p.send(0, drain, nil)
-		next[*Transfer](p)
-		next[*Transfer](p)
-		time.Sleep(time.Hour)
-		p.send(0, &Flow{NextIncomingID: Some[uint32](2), IncomingWindow: 2}, nil)
-		next[*Transfer](p)
-		if _, f := next[*Flow](p); f.DeliveryCount != Some[uint32](10) || f.LinkCredit != Some[uint32](0) || !f.Drain {
-			t.Errorf("drained with %+v", f)
-		}
-		_ = p.conn.Close()
-		_ = s.wait()
-	})
-}
-
-func TestCreditFollowsTheDeliveryCountOfThePeer(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		var link *Link
-		h := &testHandler{attach: func(l *Link) { link = l; _ = l.Accept(Acceptance{}) }}
-		s := serveOn(t, h, Options{})
-		p := inSession(t, s)
-		p.send(0, receivesFrom("l", 0), nil)
-		next[*Attach](p)
-		for _, c := range []struct {
-			name          string
-			count, credit uint32
-			send          int
-			want          uint32
-		}{
-			{"five more", 0, 5, 3, 2},
-			{"written before it had the three", 0, 5, 0, 2},
-			{"written after it had two of them", 2, 5, 0, 4},
-			{"taken back", 3, 1, 0, 1},
-			{"taken back below what was sent", 2, 0, 0, 0},
-			{"as much as can be", 3, 1<<32 - 1, 1, 1<<31 - 2},
-		} {
-			p.send(0, flowOf(0, c.count, c.credit), nil)
-			synctest.Wait()
-			for range c.send {
-				if _, err := link.Send(Outgoing{Settled: true}); err != nil {
-					t.Fatalf("%s: %v", c.name, err)
-				}
-				next[*Transfer](p)
-			}
-			if got := link.Credit(); got != c.want {
-				t.Errorf("%s: credit %d, want %d", c.name, got, c.want)
-			}
-		}
-		_ = p.conn.Close()
-		_ = s.wait()
-	})
-}
-
-func TestCreditMayComeBeforeTheLinkIsAccepted(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		var link *Link
-		told := 0
-		h := &testHandler{
-			attach: func(l *Link) { link = l },
-			credit: func(l *Link) {
-				told++
-				_, _ = l.Send(Outgoing{Settled: true, Message: data([]byte("x"))})
-			},
-		}
-		s := serveOn(t, h, Options{})
-		p := inSession(t, s)
-		p.send(0, receivesFrom("l", 0), nil)
-		early := flowOf(0, 0, 1)
-		early.DeliveryCount = Optional[uint32]{} // which the peer does not know yet
-		p.send(0, early, nil)
-		synctest.Wait()
-		if told != 0 {
-			t.Error("credit was told of a link that is not accepted")
-		}
-		if err := link.Accept(Acceptance{}); err != nil {
-			t.Fatal(err)
-		}
-		next[*Attach](p)
-		next[*Transfer](p)
-		synctest.Wait()
-		if told != 1 {
-			t.Errorf("credit was told %d times", told)
-		}
-		_ = p.conn.Close()
-		_ = s.wait()
-	})
-}
-
 func TestALinkAttachedAgainIsStolen(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := serveOn(t, &testHandler{}, Options{})
@@ -380,58 +240,101 @@ func TestARangeOfDeliveriesIsSettledInOrder(t *testing.T) {
 	})
 }
 
-func TestAPeerThatDoesNotReadIsOwedOnlySoMuch(t *testing.T) {
+func TestFramesMayComeInAnyPieces(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		const room = 64 << 10
-		var link *Link
-		told := 0
+		var got []string
 		h := &testHandler{
-			attach: func(l *Link) { link = l; _ = l.Accept(Acceptance{}) },
-			credit: func(*Link) { told++ },
+			attach:   func(l *Link) { _ = l.Accept(Acceptance{Credit: 10}) },
+			transfer: func(d *Delivery) { got = append(got, string(d.Message)) },
 		}
-		s := serveOn(t, h, Options{MaxQueued: room})
+		s := serveOn(t, h, Options{})
 		p := inSession(t, s)
-		p.send(0, receivesFrom("l", 0), nil)
-		next[*Attach](p)
-		f := flowOf(0, 0, 1_000)
-		f.IncomingWindow = 1_000
-		p.send(0, f, nil)
-		synctest.Wait()
-		sent := 0
-		for {
-			_, err := link.Send(Outgoing{Settled: true, Message: data(make([]byte, 1_000))})
-			if errors.Is(err, ErrNoCredit) {
-				break
-			}
-			if err != nil {
+		var stream []byte
+		for _, f := range []Frame{
+			{Body: sendsTo("l", 0)},
+			{},
+			{Body: &Transfer{DeliveryID: Some[uint32](0), DeliveryTag: []byte{1}}, Payload: []byte("one")},
+			{Body: &Transfer{DeliveryID: Some[uint32](1), DeliveryTag: []byte{2}, More: true}, Payload: []byte("t")},
+			{Body: &Transfer{}, Payload: []byte("wo")},
+		} {
+			var err error
+			if stream, err = AppendFrame(stream, f); err != nil {
 				t.Fatal(err)
 			}
-			sent++
-			synctest.Wait()
 		}
-		if sent < 60 || sent > 70 || link.Credit() != 0 || told != 1 {
-			t.Errorf("%d messages of 1 kB were taken, credit %d, told %d times", sent, link.Credit(), told)
-		}
-		for range sent {
-			next[*Transfer](p)
+		go func() { _, _ = io.Copy(io.Discard, p.br) }()
+		for _, b := range stream {
+			p.write([]byte{b})
 		}
 		synctest.Wait()
-		if told < 2 || link.Credit() != 1_000-uint32(sent) {
-			t.Errorf("after reading: told %d times, credit %d", told, link.Credit())
+		if fmt.Sprint(got) != "[one two]" {
+			t.Errorf("received %q", got)
 		}
 		_ = p.conn.Close()
 		_ = s.wait()
 	})
 }
 
-func TestAPeerThatStopsReadingIsCutInTheEnd(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		s := serveOn(t, &testHandler{}, Options{WriteTimeout: 30 * time.Second})
-		p := newPeer(t, s, Open{})
-		start := time.Now()
-		if err := s.wait(); err == nil || time.Since(start) != 30*time.Second {
-			t.Errorf("Serve: %v after %v", err, time.Since(start))
-		}
-		_ = p.conn.Close()
-	})
+func TestEverythingMayEndAtAnyMoment(t *testing.T) {
+	ends := map[string]func(*served, *Conn, *Link){
+		"the server's context": func(s *served, _ *Conn, _ *Link) { s.cut() },
+		"close":                func(_ *served, c *Conn, _ *Link) { c.Close(Errorf(ErrCondConnectionForced, "now")) },
+		"clean close":          func(_ *served, c *Conn, _ *Link) { c.Close(nil) },
+		"cut":                  func(_ *served, c *Conn, _ *Link) { c.Cut() },
+		"detach":               func(_ *served, c *Conn, l *Link) { _ = l.Detach(nil); c.Cut() },
+		"the peer":             func(s *served, _ *Conn, _ *Link) { _ = s.conn.Close() },
+	}
+	for name, end := range ends {
+		t.Run(name, func(t *testing.T) {
+			for i := range 10 {
+				synctest.Test(t, func(t *testing.T) {
+					moment := make(chan struct{})
+					reached := sync.OnceFunc(func() { close(moment) })
+					var count atomic.Int32
+					var link atomic.Pointer[Link]
+					var wg sync.WaitGroup
+					h := &testHandler{
+						attach: func(l *Link) { link.Store(l); _ = l.Accept(Acceptance{Credit: 1_000}) },
+						transfer: func(d *Delivery) {
+							if count.Add(1) == int32(10*i+1) {
+								reached()
+							}
+							wg.Go(func() { _ = d.Settle(Accepted{}) })
+						},
+						credit: func(l *Link) {
+							for l.Credit() > 0 {
+								if _, err := l.Send(Outgoing{Message: data([]byte("x"))}); err != nil {
+									return
+								}
+							}
+						},
+					}
+					s := serveOn(t, h, Options{})
+					conn := dial(t, s, nil)
+					session := newSession(t, conn)
+					receiver := newReceiver(t, session, "q", peekLock(100))
+					sender := newSender(t, session, "q", nil)
+					wg.Go(func() {
+						for {
+							if _, err := sender.SendWithReceipt(t.Context(), client.NewMessage([]byte("x")), nil); err != nil {
+								return
+							}
+						}
+					})
+					wg.Go(func() {
+						for {
+							m, err := receiver.Receive(t.Context(), nil)
+							if err != nil || receiver.AcceptMessage(t.Context(), m) != nil {
+								return
+							}
+						}
+					})
+					<-moment
+					end(s, link.Load().Conn(), link.Load())
+					_ = s.wait()
+					wg.Wait()
+				})
+			}
+		})
+	}
 }

@@ -177,5 +177,3 @@ func bodyOf(t *testing.T, d *Delivery) []byte {
 	}
 	return sections[0]
 }
-
-func ptr[T any](v T) *T { return &v }

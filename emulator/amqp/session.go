@@ -28,6 +28,7 @@ func (c *Conn) onSession(channel uint16, p Performative, payload []byte) error {
 	c.mu.Lock()
 	s := c.sessions[channel]
 	alive := c.alive()
+	ended := s != nil && s.ended
 	c.mu.Unlock()
 	begin, begins := p.(*Begin)
 	switch {
@@ -44,7 +45,7 @@ func (c *Conn) onSession(channel uint16, p Performative, payload []byte) error {
 		s.onEnd(end)
 		return nil
 	}
-	if s.ended { // only this goroutine ends sessions
+	if ended {
 		return nil
 	}
 	var e *Error
