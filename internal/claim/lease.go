@@ -74,10 +74,13 @@ func (l *Lease) Claim() Claim {
 }
 
 // Left is how long the lease can still be trusted: the lease less the owner's
-// margin, counted from before the request was sent. The larger of monotonic and
-// wall time counts: the one stands still while a machine sleeps, the other may
-// be set back.
+// margin, counted from before the request was sent, and nothing once its context
+// has ended. The larger of monotonic and wall time counts: the one stands still
+// while a machine sleeps, the other may be set back.
 func (l *Lease) Left() time.Duration {
+	if l.ctx.Err() != nil {
+		return 0
+	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.desk.Lease - l.desk.OwnerMargin - elapsed(l.asked)
@@ -116,7 +119,7 @@ func (l *Lease) Close() {
 // Ensure returns when the lease can be trusted for at least need, renewing it if
 // it must.
 func (l *Lease) Ensure(ctx context.Context, need time.Duration) error {
-	if l.Left() >= need && l.ctx.Err() == nil {
+	if l.ctx.Err() == nil && l.Left() >= need {
 		return nil
 	}
 	if err := l.trusted(ctx, func(*Claim) {}); err != nil {
@@ -193,8 +196,12 @@ func (l *Lease) Release(ctx context.Context, notBefore time.Time, counted bool) 
 	return nil
 }
 
-// trusted makes a write that is worth making only while the lease stands.
+// trusted makes a write that is worth making only while the lease stands. Trust
+// that has ended is never regained: its end was told to whoever does the work.
 func (l *Lease) trusted(ctx context.Context, change func(*Claim)) error {
+	if l.ctx.Err() != nil {
+		return context.Cause(l.ctx)
+	}
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	defer context.AfterFunc(l.ctx, func() { cancel(context.Cause(l.ctx)) })()
@@ -234,8 +241,9 @@ func (l *Lease) run() {
 		case <-renewal.C:
 			l.renew()
 		}
-		// Any applied write is a renewal, and a final state needs none.
-		if l.claim.Status != InProgress || l.claim.Released {
+		// Any applied write is a renewal. A final state needs none, and trust that has
+		// ended gets none.
+		if l.claim.Status != InProgress || l.claim.Released || l.ctx.Err() != nil {
 			renewal.Stop()
 			continue
 		}
@@ -248,7 +256,7 @@ func (l *Lease) run() {
 func (l *Lease) renew() {
 	left := l.Left()
 	if left <= 0 {
-		return // trust that has ended is never regained: somebody may hold the claim
+		return // somebody may hold the claim
 	}
 	ctx, cancel := context.WithTimeout(l.ctx, left)
 	defer cancel()
