@@ -61,10 +61,10 @@ func notCalled(why string, err error) message.Outcome {
 }
 
 // backoff is how long to wait before the next call: doubling from the declared
-// minimum, at most the declared maximum, jittered, never before the downstream
-// asked for.
-func backoff(j job, answered int, after time.Duration) time.Duration {
-	wait := j.declared.BackoffMin << min(answered, 16)
+// minimum with every grant before this one, so that free waiting slows down too,
+// at most the declared maximum, jittered, never before the downstream asked for.
+func backoff(j job, grants int64, after time.Duration) time.Duration {
+	wait := j.declared.BackoffMin << min(grants, 16)
 	if wait > j.declared.BackoffMax || wait <= 0 {
 		wait = j.declared.BackoffMax
 	}

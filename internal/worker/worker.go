@@ -166,7 +166,7 @@ func (w *Worker) write(ctx context.Context, lease *claim.Lease, j job, o message
 // release gives the claim back for a later try, and has a copy come for it.
 func (w *Worker) release(ctx context.Context, lease *claim.Lease, j job, o message.Outcome) (claim.Verdict, error) {
 	now := j.delivery.BrokerNow()
-	wait := min(backoff(j, lease.Claim().Answered, o.After), max(j.task.Deadline.Sub(now), j.declared.BackoffMax))
+	wait := min(backoff(j, lease.Claim().Fence-1, o.After), max(j.task.Deadline.Sub(now), j.declared.BackoffMax))
 	if err := lease.Release(ctx, now.Add(wait), !o.Free); err != nil {
 		return claim.Verdict{}, err
 	}

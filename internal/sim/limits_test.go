@@ -1,0 +1,163 @@
+package sim
+
+import (
+	"net/http"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"oneeffect/emulator/control"
+	"oneeffect/internal/claim"
+	"oneeffect/internal/message"
+)
+
+// What one task may cost: DESIGN's budget, counted at the emulators.
+func TestTheHappyPathCostsNoMoreThanItsBudget(t *testing.T) {
+	story(t, func(t *testing.T, w *world) {
+		w.orchestrator()
+		w.worker("worker-1")
+		w.submit(`{"executionId":"first","type":"customer.create","payload":{}}`) // connections are made
+		w.until("the first transition", transitionOf("first"))
+		synctest.Wait()
+		from := w.hub.Last()
+		w.submit(customer)
+		w.until("the transition", transitionOf("82f3"))
+		w.until("the event is settled", onBroker("settled", subscription, "82f3/completed"))
+		synctest.Wait()
+
+		spent := map[string]int{}
+		for _, e := range w.hub.Events(from) {
+			switch {
+			case e.Service == "cosmos" && e.Kind == "request":
+				spent[e.Client+" "+e.Operation]++
+			case e.Kind == "enqueued" && e.Entity == subscription: // the topic's copy for it
+			case e.Kind == "enqueued" || e.Kind == "settled":
+				spent[e.Client+" "+e.Kind]++
+			case e.Kind == "call":
+				spent["calls"]++
+			}
+		}
+		want := map[string]int{
+			"orchestrator batch": 1, "orchestrator delete": 1, "orchestrator patch": 1, "orchestrator enqueued": 1, "orchestrator settled": 1,
+			"worker-1 create": 1, "worker-1 replace": 1, "worker-1 enqueued": 1, "worker-1 settled": 1, "calls": 1,
+		}
+		for what, n := range spent {
+			if n > want[what] {
+				t.Errorf("%s: %d times, the budget is %d", what, n, want[what])
+			}
+		}
+		for what, n := range want {
+			if spent[what] != n {
+				t.Errorf("%s: %d times, want %d", what, spent[what], n)
+			}
+		}
+	})
+}
+
+func TestABodyThatDoesNotParseIsDeadLetteredAtOnce(t *testing.T) { // M1
+	story(t, func(t *testing.T, w *world) {
+		w.worker("worker-1")
+		w.send(message.Tasks, message.Message{ID: "junk", CorrelationID: "junk", Body: []byte(`{"specversion":"1.0"`)}, nil)
+		dead := w.until("the dead letter", onBroker("dead-lettered", message.Tasks, "junk"))
+		if dead.Reason != "InvalidMessage" {
+			t.Errorf("reason %q", dead.Reason)
+		}
+		w.wantCount(1, "a delivery", onBroker("delivered", message.Tasks, "junk"))
+		w.wantCount(0, "a claim", by("worker-1", func(e control.Event) bool { return e.Entity == "claims" }))
+	})
+}
+
+// A rolling deploy: the type is new to this worker, another may know it.
+func TestAnUnknownTaskTypeIsPutOffAndNotFailed(t *testing.T) { // W3
+	story(t, func(t *testing.T, w *world) {
+		w.orchestrator()
+		w.worker("worker-1")
+		w.submit(`{"executionId":"82f5","type":"invoice.send","payload":{}}`)
+		first := w.until("it is put off", func(e control.Event) bool { return e.Kind == "scheduled" && e.CorrelationID == "82f5" })
+		if wait := first.Until.Sub(first.At); wait < 40*time.Second || wait > 80*time.Second {
+			t.Errorf("put off by %v, want about a minute", wait)
+		}
+		w.after(first.Seq, "and again", func(e control.Event) bool { return e.Kind == "scheduled" && e.CorrelationID == "82f5" })
+		w.wantCount(0, "a dead letter", func(e control.Event) bool { return e.Kind == "dead-lettered" })
+		w.wantCount(0, "a delivery that counted", func(e control.Event) bool { return e.Kind == "delivered" && e.Delivery > 1 })
+	})
+}
+
+func TestTheSameIDWithAnotherPayloadIsRefusedAndTheInnocentGoesOn(t *testing.T) { // C7 D1
+	story(t, func(t *testing.T, w *world) {
+		w.orchestrator()
+		w.worker("worker-1")
+		w.submit(customer)
+		w.until("the transition", transitionOf("82f3"))
+		other := w.taskOf("82f3")
+		other.Payload = []byte(`{"name":"Bob"}`)
+		m, err := other.Message(message.CopyMessageID("82f3", "other"), time.Now())
+		w.send(message.Tasks, m, err)
+		dead := w.until("the dead letter", onBroker("dead-lettered", message.Tasks, m.ID))
+		if dead.Reason != claim.IdempotencyKeyReused {
+			t.Errorf("reason %q, want %s", dead.Reason, claim.IdempotencyKeyReused)
+		}
+		w.wantCount(0, "a failure told", func(e control.Event) bool { return e.Kind == "enqueued" && e.Subject == message.TypeFailed })
+		w.wantLedger("/customers", 1, 1)
+		w.wantCompleted("82f3")
+	})
+}
+
+func TestATaskPastNotAfterIsNotRun(t *testing.T) {
+	story(t, func(t *testing.T, w *world) {
+		w.orchestrator()
+		w.submit(customer)
+		task := w.taskOf("82f3")
+		task.ExecutionID, task.NotAfter = "late", time.Now().Add(time.Minute)
+		m, err := task.Message("late", time.Now())
+		w.send(message.Tasks, m, err)
+		time.Sleep(2 * time.Minute)
+		w.worker("worker-1")
+		dead := w.until("the dead letter", onBroker("dead-lettered", message.Tasks, "late"))
+		if dead.Reason != claim.TooOld {
+			t.Errorf("reason %q, want %s", dead.Reason, claim.TooOld)
+		}
+		w.wantCount(0, "a claim of it", func(e control.Event) bool {
+			return e.Entity == "claims" && e.Key == "late" && e.Operation != "read"
+		})
+		w.wantCount(0, "a call for it", func(e control.Event) bool { return e.Kind == "call" && e.Key == "late" })
+	})
+}
+
+// The downstream is away for an hour: nothing is lost, nothing is dead-lettered,
+// no delivery count is spent.
+func TestAnOutageOfTheDownstreamIsWaitedOut(t *testing.T) { // W3 C8
+	story(t, func(t *testing.T, w *world) {
+		w.orchestrator()
+		w.worker("worker-1")
+		w.arm(control.Rule{Name: "outage", Match: control.Match{Service: "downstream"}, Do: "answer", Status: http.StatusServiceUnavailable})
+		w.submit(customer)
+		time.Sleep(time.Hour)
+		if err := w.hub.Disarm("outage"); err != nil {
+			t.Fatal(err)
+		}
+		w.until("the transition", transitionOf("82f3"))
+		w.wantCompleted("82f3")
+		w.wantCount(0, "a dead letter", func(e control.Event) bool { return e.Kind == "dead-lettered" })
+		w.wantCount(0, "a delivery that counted", func(e control.Event) bool { return e.Kind == "delivered" && e.Delivery > 1 })
+		if c := w.claim("82f3"); c.Answered != 0 || c.Starts != 1 {
+			t.Errorf("claim: %d answers counted and %d starts, want 0 and 1", c.Answered, c.Starts)
+		}
+	})
+}
+
+// Longer without work than a token lives (two hours): links are kept or replaced,
+// tokens renewed, and the next task is done at once.
+func TestAnIdleWorkerIsReadyAfterHours(t *testing.T) {
+	story(t, func(t *testing.T, w *world) {
+		w.orchestrator()
+		w.worker("worker-1")
+		time.Sleep(150 * time.Minute)
+		start := time.Now()
+		w.submit(customer)
+		w.until("the transition", transitionOf("82f3"))
+		if took := time.Since(start); took > 5*time.Second {
+			t.Errorf("it took %v", took)
+		}
+	})
+}
