@@ -2,10 +2,9 @@ package amqp
 
 import (
 	"context"
-	"errors"
-	"io"
 	"net"
 	"sync"
+	"sync/atomic"
 	"testing"
 
 	client "github.com/Azure/go-amqp"
@@ -85,17 +84,26 @@ func serveOn(t *testing.T, h Handler, o Options) *served {
 	t.Helper()
 	near, far := net.Pipe()
 	ctx, cancel := context.WithCancel(t.Context())
-	s := &served{conn: pipeEnd{near}, cut: cancel}
+	s := &served{conn: &pipeEnd{Conn: near}, cut: cancel}
 	s.wg.Go(func() { s.err = Serve(ctx, far, h, o) })
 	return s
 }
 
-// pipeEnd answers a closed pipe as a closed network connection does, which the client takes for a clean end.
-type pipeEnd struct{ net.Conn }
+// pipeEnd answers a read after its own close as a network connection does, which
+// the client takes for a clean end. A pipe says that it is closed, or that the other end is, as it happens.
+type pipeEnd struct {
+	net.Conn
+	closed atomic.Bool
+}
 
-func (p pipeEnd) Read(b []byte) (int, error) {
+func (p *pipeEnd) Close() error {
+	p.closed.Store(true)
+	return p.Conn.Close()
+}
+
+func (p *pipeEnd) Read(b []byte) (int, error) {
 	n, err := p.Conn.Read(b)
-	if errors.Is(err, io.ErrClosedPipe) {
+	if err != nil && p.closed.Load() {
 		err = net.ErrClosed
 	}
 	return n, err
