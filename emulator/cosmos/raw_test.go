@@ -48,7 +48,7 @@ func (w *world) send(r request) answer {
 		req.Header.Set(name, text)
 	}
 	response := must2(w.server.Transport().RoundTrip(req))(w.t)
-	defer response.Body.Close() //nolint:errcheck // read to the end
+	defer response.Body.Close()
 	body := must2(io.ReadAll(response.Body))(w.t)
 	var refusal struct{ Code string }
 	_ = json.Unmarshal(body, &refusal)

@@ -238,6 +238,35 @@ func TestAnIsolatedClientGetsNoAnswerAndChangesNothing(t *testing.T) {
 	})
 }
 
+func TestALateWriteOfAnIsolatedClientIsApplied(t *testing.T) { // V3
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		c := w.container("claims", "/id")
+		created := must2(c.CreateItem(t.Context(), pk("1"), []byte(`{"id":"1"}`), nil))(t)
+		rule := w.arm(control.Rule{Do: "hold", Late: true, Match: control.Match{Operation: "replace", Client: "worker-1"}})
+		dead := w.on(w.connect("worker-1", cosmos.EmulatorKey), "claims")
+		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+		defer cancel()
+		ended := make(chan error, 1)
+		go func() {
+			_, err := dead.ReplaceItem(ctx, pk("1"), "1", []byte(`{"id":"1","late":true}`), ifMatch(created.ETag))
+			ended <- err
+		}()
+		must2(w.hub.WaitReached(t.Context(), rule))(t)
+		w.hub.Isolate("worker-1")
+		if err := w.hub.Release(rule, control.Release{Action: "go"}); err != nil {
+			t.Fatal(err)
+		}
+		synctest.Wait()
+		if got := decode(t, must2(c.ReadItem(t.Context(), pk("1"), "1", nil))(t).Value); got["late"] != true {
+			t.Errorf("the item is %v", got)
+		}
+		if err := <-ended; !errors.Is(err, context.DeadlineExceeded) {
+			t.Errorf("the isolated client saw %v", err)
+		}
+	})
+}
+
 func TestEveryRequestIsAnEvent(t *testing.T) {
 	w := newWorld(t)
 	c := w.container("claims", "/id")

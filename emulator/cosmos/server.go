@@ -132,6 +132,9 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	s.write(w, c, rep)
 }
 
+// mostDrained is how much of a body that is too large is read and thrown away.
+const mostDrained = 64 << 20
+
 // read takes in the request and says who asks for what.
 func (s *Server) read(c *call) *failure {
 	target, refusal := locate(c.request)
@@ -139,6 +142,13 @@ func (s *Server) read(c *call) *failure {
 	c.op.Operation = target.operation(c.request)
 	c.op.Entity = strings.ToLower(target.container)
 	body, err := io.ReadAll(io.LimitReader(c.request.Body, maxItem+1))
+	if err == nil && len(body) > maxItem {
+		// Read on, within bounds: a client that is still sending hears no refusal.
+		_, err = io.CopyN(io.Discard, c.request.Body, mostDrained)
+		if err == io.EOF { //nolint:errorlint // CopyN returns it unwrapped
+			err = nil
+		}
+	}
 	if err != nil {
 		panic(http.ErrAbortHandler) // the client has gone
 	}

@@ -1,7 +1,6 @@
 package cosmos_test
 
 import (
-	"context"
 	"encoding/json"
 	"errors"
 	"net/http"
@@ -227,14 +226,4 @@ func (w *world) lastRequest() control.Event {
 		}
 	}
 	return last
-}
-
-// event waits for an event after a point of the log.
-func (w *world) event(ctx context.Context, after uint64, match func(control.Event) bool) control.Event {
-	w.t.Helper()
-	e, err := w.hub.WaitEvent(ctx, after, match)
-	if err != nil {
-		w.t.Fatal(err)
-	}
-	return e
 }

@@ -6,6 +6,7 @@ import (
 	"io"
 	"net/http"
 	"net/http/httptest"
+	"strings"
 	"testing"
 
 	"github.com/Azure/azure-sdk-for-go/sdk/azcore"
@@ -75,6 +76,9 @@ func TestOverRealConnections(t *testing.T) {
 				t.Errorf("the client saw %v", err)
 			}
 			must2(c.ReadItem(t.Context(), pk("2"), "2", nil))(t)
+
+			_, err = c.CreateItem(t.Context(), pk("3"), []byte(`{"id":"3","p":"`+strings.Repeat("x", 16<<20)+`"}`), nil)
+			wantStatus(t, err, http.StatusRequestEntityTooLarge)
 		})
 	}
 }
