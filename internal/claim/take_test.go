@@ -52,23 +52,21 @@ type situation struct {
 type age int
 
 const (
-	justWritten age = iota
-	atMarginEnd     // lease and margin to the second: not stale yet
+	atMarginEnd age = iota // lease and margin to the second: not stale yet
 	pastMargin
 )
 
 func (a age) stale() bool { return a == pastMargin }
 
 func (a age) duration() time.Duration {
-	return [...]time.Duration{0, 305 * time.Second, 306 * time.Second}[a]
+	return [...]time.Duration{305 * time.Second, 306 * time.Second}[a]
 }
 
 // moment is a time relative to the ask.
 type moment int
 
 const (
-	unset moment = iota
-	past
+	past moment = iota + 1
 	present
 	future
 )
@@ -258,9 +256,9 @@ func everySituation(yield func(situation) bool) {
 	for s := range product(statuses, func(s *situation, v claim.Status) { s.stands = v },
 		dimension(both, func(s *situation, v bool) { s.sameAsk = v }),
 		dimension([]int{1, 2, 3}, func(s *situation, v int) { s.run = v }),
-		dimension([]age{justWritten, atMarginEnd, pastMargin}, func(s *situation, v age) { s.age = v }),
+		dimension([]age{atMarginEnd, pastMargin}, func(s *situation, v age) { s.age = v }),
 		dimension(both, func(s *situation, v bool) { s.released = v }),
-		dimension([]moment{unset, present, future}, func(s *situation, v moment) { s.notBefore = v }),
+		dimension([]moment{present, future}, func(s *situation, v moment) { s.notBefore = v }),
 		dimension(both, func(s *situation, v bool) { s.declaredKey = v }),
 		dimension(both, func(s *situation, v bool) { s.recordedKey = v }),
 		dimension(both, func(s *situation, v bool) { s.callStarted = v }),
@@ -280,7 +278,7 @@ func everySituation(yield func(situation) bool) {
 
 // nothing is a situation without what only a record knows.
 func (s situation) nothing() situation {
-	return situation{run: s.run, declaredKey: s.declaredKey, notAfter: s.notAfter, asserted: s.asserted, window: future, starts: 7}
+	return situation{run: s.run, declaredKey: s.declaredKey, notAfter: s.notAfter, asserted: s.asserted, notBefore: present, window: future, starts: 7}
 }
 
 // dimension sets one fact to each of its values in turn.
