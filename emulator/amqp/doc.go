@@ -25,4 +25,9 @@
 //	    was told: whatever the links held is free again.
 //	A7  Everything is bounded: frames, windows, sessions, links, what waits for a peer that does not read.
 //	A8  When Serve returns, every goroutine it started has ended and the net.Conn is closed.
+//
+// What it does not do: it does not resume links (the unsettled map of an attach is
+// carried and ignored), opens no sessions or links of its own, knows no transactions
+// (an attach to a coordinator says so, and is the handler's to refuse), no SASL
+// mechanism with a challenge, and no TLS, which belongs under the net.Conn.
 package amqp

@@ -2,6 +2,7 @@ package amqp
 
 import (
 	"errors"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -204,5 +205,121 @@ func TestAPeerThatStopsReadingIsCutInTheEnd(t *testing.T) {
 			t.Errorf("Serve: %v after %v", err, time.Since(start))
 		}
 		_ = p.conn.Close()
+	})
+}
+
+func TestTheCreditWindowCanBeChanged(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var link *Link
+		h := &testHandler{attach: func(l *Link) { link = l; _ = l.Accept(Acceptance{}) }} // no credit yet
+		s := serveOn(t, h, Options{})
+		p := inSession(t, s)
+		p.send(0, sendsTo("l", 0), nil)
+		next[*Attach](p)
+		if err := link.SetCredit(4); err != nil {
+			t.Fatal(err)
+		}
+		if _, f := next[*Flow](p); f.DeliveryCount != Some[uint32](0) || f.LinkCredit != Some[uint32](4) {
+			t.Errorf("flow %+v", f)
+		}
+		if err := link.SetCredit(0); err != nil {
+			t.Fatal(err)
+		}
+		for i := range uint32(4) {
+			p.send(0, &Transfer{DeliveryID: Some(i), DeliveryTag: []byte{1}}, nil)
+			next[*Disposition](p) // and no flow in between
+		}
+		if err := link.SetCredit(2); err != nil {
+			t.Fatal(err)
+		}
+		if _, f := next[*Flow](p); f.DeliveryCount != Some[uint32](4) || f.LinkCredit != Some[uint32](2) {
+			t.Errorf("flow %+v", f)
+		}
+		_ = p.conn.Close()
+		_ = s.wait()
+		if err := link.SetCredit(1); !errors.Is(err, ErrGone) {
+			t.Errorf("after the end: %v", err)
+		}
+	})
+}
+
+func TestAPeerThatSendsWithoutReadingIsNotReadEither(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		received := 0
+		h := &testHandler{
+			attach:   func(l *Link) { _ = l.Accept(Acceptance{Credit: 4_000}) },
+			transfer: func(d *Delivery) { received++; _ = d.Settle(Accepted{}) },
+		}
+		s := serveOn(t, h, Options{MaxQueued: 1_000})
+		p := inSession(t, s)
+		p.send(0, sendsTo("l", 0), nil)
+		next[*Attach](p)
+		next[*Flow](p)
+		var wg sync.WaitGroup
+		wg.Go(func() {
+			for i := range uint32(2_000) {
+				b, err := AppendFrame(nil, Frame{Body: &Transfer{DeliveryID: Some(i), DeliveryTag: []byte{1}}})
+				if err != nil {
+					t.Error(err)
+				}
+				if _, err := p.conn.Write(b); err != nil {
+					t.Error(err)
+					return
+				}
+			}
+		})
+		synctest.Wait()
+		if received < 100 || received > 300 { // 4 kB of dispositions, and one write of them
+			t.Errorf("%d messages were read from a peer that reads nothing", received)
+		}
+		for answered := 0; answered < 2_000; {
+			b, err := p.frame()
+			if err != nil {
+				t.Fatal(err)
+			}
+			if f, err := DecodeFrame(b); err != nil {
+				t.Fatal(err)
+			} else if _, ok := f.Body.(*Disposition); ok {
+				answered++
+			}
+		}
+		wg.Wait()
+		_ = p.conn.Close()
+		_ = s.wait()
+	})
+}
+
+func TestWhatWaitsForTheWindowIsLostWithItsLink(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		links := make(map[string]*Link)
+		h := &testHandler{
+			attach:   func(l *Link) { links[l.Peer.Name] = l; _ = l.Accept(Acceptance{}) },
+			transfer: func(*Delivery) {},
+		}
+		s := serveOn(t, h, Options{})
+		p := inSession(t, s)
+		for i, name := range []string{"a", "b"} {
+			p.send(0, receivesFrom(name, uint32(i)), nil)
+			next[*Attach](p)
+			f := flowOf(uint32(i), 0, 10)
+			f.IncomingWindow = 1
+			p.send(0, f, nil)
+		}
+		synctest.Wait()
+		for _, name := range []string{"a", "a", "b", "a"} { // one is sent, three wait
+			if _, err := links[name].Send(Outgoing{Message: [][]byte{[]byte(name)}}); err != nil {
+				t.Fatal(err)
+			}
+		}
+		next[*Transfer](p)
+		p.send(0, &Detach{Handle: 0, Closed: true}, nil)
+		next[*Detach](p)
+		p.send(0, &Flow{NextIncomingID: Some[uint32](1), IncomingWindow: 10}, nil)
+		// The ids of deliveries have no gap although two of them were never sent.
+		if f, transfer := next[*Transfer](p); string(f.Payload) != "b" || transfer.DeliveryID != Some[uint32](1) {
+			t.Errorf("transfer %+v of %q", transfer, f.Payload)
+		}
+		_ = p.conn.Close()
+		_ = s.wait()
 	})
 }

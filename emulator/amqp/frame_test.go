@@ -143,3 +143,54 @@ func TestATransferFrameNeverExceedsItsHeadroom(t *testing.T) {
 		t.Errorf("the largest head of a transfer has %d bytes, headroom is %d, %v", len(b), headroom, err)
 	}
 }
+
+func TestEveryFieldOfAnAttachRoundTrips(t *testing.T) {
+	want := &Attach{
+		Name: "l", Handle: 300, Role: RoleReceiver, SndSettleMode: Some(SendMixed), RcvSettleMode: Some(ReceiveFirst),
+		Source: &Source{
+			Address: "q", Durable: Some[uint32](2), ExpiryPolicy: "never", Timeout: Some[uint32](9), Dynamic: true,
+			DynamicNodeProperties: Map{{Symbol("lifetime-policy"), "x"}}, DistributionMode: "move",
+			Filter:         Map{{Symbol("f"), Described{uint64(0x137000000C), nil}}},
+			DefaultOutcome: Modified{DeliveryFailed: true}, Outcomes: []Symbol{"a", "b"}, Capabilities: []Symbol{"c"},
+		},
+		Target: &Target{
+			Address: "t", Durable: Some[uint32](1), ExpiryPolicy: "link-detach", Timeout: Some[uint32](8), Dynamic: true,
+			DynamicNodeProperties: Map{{Symbol("supported-dist-modes"), Symbol("move")}}, Capabilities: []Symbol{"d", "e"},
+		},
+		Unsettled: Map{{[]byte{1}, nil}}, IncompleteUnsettled: true, InitialDeliveryCount: Some[uint32](7),
+		MaxMessageSize: Some[uint64](1<<64 - 1), OfferedCapabilities: []Symbol{"f"}, DesiredCapabilities: []Symbol{"g"},
+		Properties: Map{{Symbol("h"), int64(-5)}},
+	}
+	b, err := AppendFrame(nil, Frame{Body: want})
+	if err != nil {
+		t.Fatal(err)
+	}
+	got, err := DecodeFrame(b)
+	if err != nil || !reflect.DeepEqual(got.Body, want) {
+		t.Errorf("%+v, %v", got.Body, err)
+	}
+}
+
+func TestEveryDescriptorMayBeAName(t *testing.T) {
+	names := map[Symbol]uint64{
+		"amqp:open:list": 0x10, "amqp:begin:list": 0x11, "amqp:attach:list": 0x12, "amqp:flow:list": 0x13, "amqp:transfer:list": 0x14,
+		"amqp:disposition:list": 0x15, "amqp:detach:list": 0x16, "amqp:end:list": 0x17, "amqp:close:list": 0x18, "amqp:error:list": 0x1d,
+		"amqp:received:list": 0x23, "amqp:accepted:list": 0x24, "amqp:rejected:list": 0x25, "amqp:released:list": 0x26,
+		"amqp:modified:list": 0x27, "amqp:source:list": 0x28, "amqp:target:list": 0x29, "amqp:coordinator:list": 0x30,
+		"amqp:sasl-mechanisms:list": 0x40, "amqp:sasl-init:list": 0x41, "amqp:sasl-challenge:list": 0x42,
+		"amqp:sasl-response:list": 0x43, "amqp:sasl-outcome:list": 0x44,
+		"amqp:header:list": 0x70, "amqp:delivery-annotations:map": 0x71, "amqp:message-annotations:map": 0x72,
+		"amqp:properties:list": 0x73, "amqp:application-properties:map": 0x74, "amqp:data:binary": 0x75,
+		"amqp:amqp-sequence:list": 0x76, "amqp:amqp-value:*": 0x77, "amqp:footer:map": 0x78, "amqp:other:list": descUnknown,
+	}
+	for name, want := range names {
+		b, err := Append(nil, Described{name, true})
+		if err != nil {
+			t.Fatal(err)
+		}
+		d := decoder{b: b, end: len(b)}
+		if got, err := d.described(); got != want || err != nil {
+			t.Errorf("%s: 0x%02x, %v, want 0x%02x", name, got, err, want)
+		}
+	}
+}

@@ -338,3 +338,60 @@ func TestEverythingMayEndAtAnyMoment(t *testing.T) {
 		})
 	}
 }
+
+func TestAPeerMaySettleWhatItHasSentItself(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var held []*Delivery
+		h := &testHandler{
+			attach:   func(l *Link) { _ = l.Accept(Acceptance{Credit: 2}) },
+			transfer: func(d *Delivery) { held = append(held, d) },
+		}
+		s := serveOn(t, h, Options{})
+		p := inSession(t, s)
+		p.send(0, sendsTo("l", 0), nil)
+		next[*Attach](p)
+		next[*Flow](p)
+		for i := range uint32(2) {
+			p.send(0, &Transfer{DeliveryID: Some(i), DeliveryTag: []byte{1}}, nil)
+		}
+		p.send(0, &Disposition{Role: RoleSender, First: 0, Settled: true}, nil)
+		if _, f := next[*Flow](p); f.LinkCredit != Some[uint32](1) {
+			t.Errorf("flow %+v", f)
+		}
+		if err := held[0].Settle(Accepted{}); !errors.Is(err, ErrGone) {
+			t.Errorf("settle: %v", err)
+		}
+		if err := held[1].Settle(Accepted{}); err != nil {
+			t.Errorf("settle: %v", err)
+		}
+		if _, d := next[*Disposition](p); d.First != 1 {
+			t.Errorf("disposition %+v", d)
+		}
+		_ = p.conn.Close()
+		_ = s.wait()
+	})
+}
+
+func TestAnErrorIsToldEvenIfItsInformationDoesNotEncode(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		bad := &Error{Condition: "a:b", Description: "c", Info: Map{{Symbol("n"), struct{}{}}}}
+		var link *Link
+		h := &testHandler{attach: func(l *Link) { link = l; _ = l.Accept(Acceptance{Properties: l.Peer.Properties}) }}
+		s := serveOn(t, h, Options{})
+		p := inSession(t, s)
+		p.send(0, receivesFrom("l", 0), nil)
+		next[*Attach](p)
+		if err := link.Detach(bad); err == nil {
+			t.Error("the error was encoded")
+		}
+		if _, d := next[*Detach](p); d.Error == nil || d.Error.Condition != "a:b" || d.Error.Description != "c" {
+			t.Errorf("detach %+v", d)
+		}
+		link.Conn().Close(bad)
+		if _, c := next[*Close](p); c.Error == nil || c.Error.Condition != "a:b" || c.Error.Description != "c" {
+			t.Errorf("close %+v", c)
+		}
+		_ = p.conn.Close()
+		_ = s.wait()
+	})
+}
