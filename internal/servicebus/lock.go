@@ -36,7 +36,7 @@ func (p *pump) renew(ctx context.Context, d *delivery) {
 			return
 		}
 		asked := time.Now()
-		err := p.renewOnce(ctx, d, ends)
+		err := p.renewOnce(ctx, d)
 		switch {
 		case err == nil:
 			failures, ends = 0, asked.Add(p.LockDuration)
@@ -59,8 +59,10 @@ func (p *pump) renew(ctx context.Context, d *delivery) {
 	}
 }
 
-func (p *pump) renewOnce(ctx context.Context, d *delivery, ends time.Time) error {
-	ctx, cancel := context.WithDeadline(ctx, ends)
+// renewOnce waits for an answer half a renewal long, so that one that never comes
+// leaves time for another try.
+func (p *pump) renewOnce(ctx context.Context, d *delivery) error {
+	ctx, cancel := context.WithTimeout(ctx, p.LockRenewal/2)
 	defer cancel()
 	return translate("renew lock", d.link.sdk.RenewMessageLock(ctx, d.sdk, nil))
 }

@@ -11,7 +11,7 @@ import (
 )
 
 func TestAMessageIsSentReceivedAndCompleted(t *testing.T) {
-	inBubble(t, func(w *world) {
+	inBubble(t, func(t *testing.T, w *world) {
 		got := make(chan message.Delivery, 1)
 		stop := w.run(w.receiver(), func(_ context.Context, d message.Delivery) message.Settlement {
 			got <- d
@@ -35,7 +35,7 @@ func TestAMessageIsSentReceivedAndCompleted(t *testing.T) {
 }
 
 func TestALockIsRenewedForAsLongAsTheHandlerTakes(t *testing.T) { // S2, S3
-	inBubble(t, func(w *world) {
+	inBubble(t, func(t *testing.T, w *world) {
 		stop := w.run(w.receiver(), func(context.Context, message.Delivery) message.Settlement {
 			time.Sleep(12 * time.Minute)
 			return message.Done()
@@ -57,7 +57,7 @@ func TestALockIsRenewedForAsLongAsTheHandlerTakes(t *testing.T) { // S2, S3
 }
 
 func TestALaterCopySpendsNoDeliveryCount(t *testing.T) { // S4
-	inBubble(t, func(w *world) {
+	inBubble(t, func(t *testing.T, w *world) {
 		deliveries := make(chan message.Delivery, 8)
 		var at []time.Time
 		stop := w.run(w.receiver(), func(_ context.Context, d message.Delivery) message.Settlement {
@@ -99,7 +99,7 @@ func TestALaterCopySpendsNoDeliveryCount(t *testing.T) { // S4
 }
 
 func TestACopyThatCannotBeSentLeavesTheOriginalToItsLock(t *testing.T) { // S4
-	inBubble(t, func(w *world) {
+	inBubble(t, func(t *testing.T, w *world) {
 		w.send("tasks", "82f3") // the sender's link stands, the rule comes after
 		var deliveries atomic.Int64
 		w.arm(control.Rule{Do: "answer", Condition: "com.microsoft:server-busy", Match: control.Match{Operation: "send"}, Times: 100})
@@ -125,7 +125,7 @@ func TestOnASubscriptionTheMessageItselfWaits(t *testing.T) {
 		"but not past two locks": {time.Hour, 2 * lock},
 	} {
 		t.Run(name, func(t *testing.T) {
-			inBubble(t, func(w *world) {
+			inBubble(t, func(t *testing.T, w *world) {
 				at := make(chan time.Time, 2)
 				stop := w.run(w.subscriber(), func(_ context.Context, d message.Delivery) message.Settlement {
 					at <- time.Now()
@@ -149,7 +149,7 @@ func TestOnASubscriptionTheMessageItselfWaits(t *testing.T) {
 }
 
 func TestAMessageIsAbandonedOrRejectedWithItsReason(t *testing.T) {
-	inBubble(t, func(w *world) {
+	inBubble(t, func(t *testing.T, w *world) {
 		stop := w.run(w.receiver(), func(_ context.Context, d message.Delivery) message.Settlement {
 			if d.Count < 3 {
 				return message.Retry()
@@ -171,7 +171,7 @@ func TestAMessageIsAbandonedOrRejectedWithItsReason(t *testing.T) {
 }
 
 func TestLeaveAndNoDecisionBothWaitForTheLock(t *testing.T) {
-	inBubble(t, func(w *world) {
+	inBubble(t, func(t *testing.T, w *world) {
 		began := time.Now()
 		stop := w.run(w.receiver(), func(_ context.Context, d message.Delivery) message.Settlement {
 			switch d.Count {
@@ -196,7 +196,7 @@ func TestLeaveAndNoDecisionBothWaitForTheLock(t *testing.T) {
 }
 
 func TestNoMessageIsHeldWithoutASlot(t *testing.T) { // S1
-	inBubble(t, func(w *world) {
+	inBubble(t, func(t *testing.T, w *world) {
 		const slots, messages = 3, 30
 		var now, most, done atomic.Int64
 		r := w.receiver()
@@ -249,7 +249,7 @@ func TestNoMessageIsHeldWithoutASlot(t *testing.T) { // S1
 }
 
 func TestAMistakeInTheConfigurationIsSaidBeforeAnythingRuns(t *testing.T) {
-	inBubble(t, func(w *world) {
+	inBubble(t, func(t *testing.T, w *world) {
 		for name, change := range map[string]func(*Receiver){
 			"no client":        func(r *Receiver) { r.Client = nil },
 			"no entity":        func(r *Receiver) { r.Queue = "" },

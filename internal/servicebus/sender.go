@@ -19,9 +19,10 @@ type Sender struct {
 }
 
 // Send sends a message and returns when the broker has it. It tries until the
-// context ends, for SendTimeout at most; the error is one of message.Err…
-// After ErrUnknown the message may have arrived, even more than once: every
-// attempt carries the same MessageID, and no receiver counts on that.
+// context ends, for SendTimeout at most. The error is one of message.Err… and
+// speaks of the last attempt: an earlier one may have arrived all the same, even
+// more than one, since the SDK repeats attempts without saying so. All of them
+// carry the same MessageID, and no receiver counts on that.
 func (s *Sender) Send(ctx context.Context, m message.Message) error {
 	return s.send(ctx, m, time.Time{})
 }
@@ -55,22 +56,22 @@ func (s *Sender) send(ctx context.Context, m message.Message, at time.Time) erro
 func (s *Sender) transmit(ctx context.Context, m *azservicebus.Message) error {
 	ctx, cancel := context.WithTimeout(ctx, s.client.sendTimeout)
 	defer cancel()
-	unanswered := false // an earlier attempt may have arrived
+	var before error // what the attempt before met
 	for attempt := 1; ; attempt++ {
 		err := translate("send to "+s.entity, s.sdk.SendMessage(ctx, m, nil))
 		if err == nil {
 			return nil
 		}
 		final := errors.Is(err, message.ErrRefused) || errors.Is(err, message.ErrNotFound)
-		switch {
-		case errors.Is(err, message.ErrUnknown):
-			unanswered = true
-		case unanswered: // what is known of this attempt says nothing about the earlier one
-			err = fmt.Errorf("%w: an attempt had no answer, then: %v", message.ErrUnknown, err)
+		if before != nil && (ctx.Err() != nil || errors.Is(before, message.ErrUnknown)) {
+			// The end of the time says nothing about why it took so long, and a refusal
+			// nothing about an attempt that was never answered.
+			err = fmt.Errorf("send to %s: %w: %v; before that: %v", s.entity, message.ErrUnknown, err, before)
 		}
 		if final || pause(ctx, backoff(attempt)) != nil {
 			return err
 		}
+		before = err
 	}
 }
 

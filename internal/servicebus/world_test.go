@@ -37,7 +37,7 @@ type world struct {
 
 // inBubble runs a test in virtual time. The bubble fails it if anything that it
 // started still runs in the end.
-func inBubble(t *testing.T, test func(w *world)) {
+func inBubble(t *testing.T, test func(t *testing.T, w *world)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
 		hub := control.New()
@@ -66,7 +66,7 @@ func inBubble(t *testing.T, test func(w *world)) {
 				t.Log(w.log.String())
 			}
 		}()
-		test(w)
+		test(t, w)
 	})
 }
 
