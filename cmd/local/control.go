@@ -78,6 +78,9 @@ func (c *controller) count(match func(event) bool) int {
 // more reads what has happened since, and waits for something if nothing has.
 func (c *controller) more(ctx context.Context) error {
 	body, _, err := c.ask(ctx, http.MethodGet, "/control/events?wait=10s&after="+strconv.FormatUint(c.last, 10), nil)
+	if ctx.Err() != nil {
+		return context.Cause(ctx)
+	}
 	if err != nil {
 		return err
 	}
