@@ -19,10 +19,11 @@ type Sender struct {
 }
 
 // Send sends a message and returns when the broker has it. It tries until the
-// context ends, for SendTimeout at most. The error is one of message.Err… and
-// speaks of the last attempt: an earlier one may have arrived all the same, even
-// more than one, since the SDK repeats attempts without saying so. All of them
-// carry the same MessageID, and no receiver counts on that.
+// context ends, for SendTimeout at most. ErrRefused and ErrNotFound say that the
+// broker will not have it. Every other failure is ErrUnknown, also where the last
+// attempt was turned away for now: the SDK repeats attempts without saying so, and
+// an earlier one may have arrived. All of them carry the same MessageID, and no
+// receiver counts on that.
 func (s *Sender) Send(ctx context.Context, m message.Message) error {
 	return s.send(ctx, m, time.Time{})
 }
@@ -62,17 +63,27 @@ func (s *Sender) transmit(ctx context.Context, m *azservicebus.Message) error {
 		if err == nil {
 			return nil
 		}
-		final := errors.Is(err, message.ErrRefused) || errors.Is(err, message.ErrNotFound)
-		if before != nil && (ctx.Err() != nil || errors.Is(before, message.ErrUnknown)) {
-			// The end of the time says nothing about why it took so long, and a refusal
-			// nothing about an attempt that was never answered.
-			err = fmt.Errorf("send to %s: %w: %v; before that: %v", s.entity, message.ErrUnknown, err, before)
-		}
-		if final || pause(ctx, backoff(attempt)) != nil {
+		no := errors.Is(err, message.ErrRefused) || errors.Is(err, message.ErrNotFound)
+		if no && before == nil {
 			return err
+		}
+		if no || pause(ctx, backoff(attempt)) != nil {
+			return unknown(err, before)
 		}
 		before = err
 	}
+}
+
+// unknown is the end of attempts of which one may have arrived. The last one says
+// how it ended, and the one before why it took so long.
+func unknown(last, before error) error {
+	if before != nil {
+		return fmt.Errorf("%w: %v; before that: %v", message.ErrUnknown, last, before)
+	}
+	if errors.Is(last, message.ErrUnknown) {
+		return last
+	}
+	return fmt.Errorf("%w: %v", message.ErrUnknown, last)
 }
 
 // optional is nil for what is not there, as the SDK wants it.
