@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -17,6 +18,7 @@ import (
 
 	"oneeffect/emulator/control"
 	"oneeffect/emulator/servicebus"
+	"oneeffect/emulator/servicebus/broker"
 )
 
 // signature is a shared access signature for a resource, as a tool would make it.
@@ -182,4 +184,45 @@ func TestAClosedServerTakesNoConnections(t *testing.T) {
 			t.Error("the connection was left open")
 		}
 	})
+}
+
+// Everything else runs in bubbles; this is the way the SDK dials by itself.
+func TestTheUsualConnectionStringWorksOverTCP(t *testing.T) {
+	server, err := servicebus.New(control.New(), servicebus.Config{Namespace: broker.Config{Queues: []broker.QueueConfig{{Name: "tasks"}}}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var served sync.WaitGroup
+	served.Go(func() {
+		c, err := l.Accept()
+		if err != nil {
+			t.Error(err)
+			return
+		}
+		if err := server.ServeConn(t.Context(), c); err != nil {
+			t.Errorf("a connection the client closed ended with %v", err)
+		}
+	})
+	client, err := azservicebus.NewClientFromConnectionString(strings.Replace(connectionString, "localhost", l.Addr().String(), 1), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	s, err := client.NewSender("tasks", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := s.SendMessage(t.Context(), message("a"), nil); err != nil {
+		t.Error(err)
+	}
+	if err := errors.Join(client.Close(t.Context()), l.Close()); err != nil {
+		t.Error(err)
+	}
+	served.Wait()
+	if err := server.Close(); err != nil {
+		t.Error(err)
+	}
 }

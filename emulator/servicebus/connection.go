@@ -31,10 +31,11 @@ const (
 // connection is one client's connection. The client is whoever its ApplicationID says: the part of the user-agent
 // before the SDK's own.
 type connection struct {
-	server *Server
-	amqp   *amqp.Conn
-	client string
-	cut    <-chan struct{} // closed once the client is isolated
+	server  *Server
+	amqp    *amqp.Conn
+	client  string
+	cut     <-chan struct{} // closed once the client is isolated
+	greeted bool            // the log has its beginning, so it gets its end
 
 	requests atomic.Int64 // under rules now
 
@@ -90,6 +91,7 @@ func (c *connection) Open(conn *amqp.Conn) *amqp.Error {
 	if c.isolated() {
 		return nil
 	}
+	c.greeted = true
 	c.server.hub.Record(control.Event{Service: service, Kind: "connected", Client: c.client})
 	return nil
 }
@@ -106,6 +108,9 @@ func clientName(agent any) string {
 
 // Closed notes the end. Locks that the client held stay until they expire.
 func (c *connection) Closed(_ *amqp.Conn, err error) {
+	if !c.greeted {
+		return
+	}
 	e := control.Event{Service: service, Kind: "disconnected", Client: c.client}
 	if err != nil {
 		e.Reason = err.Error()

@@ -49,11 +49,11 @@ func (c *connection) attachReceiver(l *amqp.Link, entity broker.Entity) (accept 
 	if !ok {
 		return nil, fmt.Errorf("receive from topic %s: %w: receive from one of its subscriptions", entity.Path(), broker.ErrInvalid)
 	}
-	for _, f := range l.Peer.Source.Filter {
-		if f.Key == sessionFilter {
+	if filter := l.Peer.Source.Filter; len(filter) > 0 {
+		if _, ok := annotation(filter, sessionFilter); ok {
 			return nil, fmt.Errorf("receive a session of %s: sessions are %w", entity.Path(), broker.ErrUnsupported)
 		}
-		return nil, fmt.Errorf("filter %v on a receiver of %s: it is %w", f.Key, entity.Path(), broker.ErrUnsupported)
+		return nil, fmt.Errorf("receive from %s with filter %v: it is %w", entity.Path(), filter[0].Key, broker.ErrUnsupported)
 	}
 	r := &receiver{connection: c, link: l, queue: q, path: entityText(q.Path()), wake: make(chan struct{}, 1)}
 	if l.Peer.SndSettleMode.Or(amqp.SendMixed) == amqp.SendSettled {
@@ -135,11 +135,10 @@ func (r *receiver) room() int {
 	return int(max(0, int64(r.link.Credit())-spoken))
 }
 
-// drained tells the client that there is nothing more. Messages that came in the meantime go back to the queue, or to
-// the next consumer: the credit is used up.
+// drained sends what came in the meantime and tells the client that there is nothing more.
 func (r *receiver) drained() {
 	for _, reservation := range r.consumer.Collect(0) {
-		reservation.Cancel()
+		r.begin(reservation)
 	}
 	r.connection.log("drain", r.link.Drained())
 }

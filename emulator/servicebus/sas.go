@@ -45,7 +45,7 @@ func checkSAS(token, audience string, keys map[string]string, now time.Time) (ti
 	mac.Write([]byte(fields["sr"] + "\n" + fields["se"]))
 	given, err := base64.StdEncoding.DecodeString(signature)
 	if err != nil || !hmac.Equal(given, mac.Sum(nil)) {
-		return time.Time{}, fmt.Errorf("%w: InvalidSignature: The token has an invalid signature.", errUnauthorized)
+		return time.Time{}, fmt.Errorf("%w: InvalidSignature: The token has an invalid signature", errUnauthorized)
 	}
 	ends := time.Unix(expiry, 0).UTC()
 	if !ends.After(now) {

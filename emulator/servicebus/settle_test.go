@@ -1,7 +1,11 @@
 package servicebus_test
 
 import (
+	"context"
+	"fmt"
 	"strings"
+	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -136,7 +140,7 @@ func TestDeadLetteringIsAnsweredAcceptedAtOnce(t *testing.T) {
 			dead.ApplicationProperties["more"] != "x" || *dead.DeadLetterSource != "tasks" || dead.DeliveryCount != 1 {
 			t.Errorf("dead letter is %+v", dead)
 		}
-		if e := w.event("dead-lettered", "a"); e.Reason != "Keyless" || e.Client != "worker-1" {
+		if e := w.event("dead-lettered", "a"); e.Reason != "Keyless" || e.Client != "worker-1" || e.Delivery != 1 {
 			t.Errorf("recorded as %+v", e)
 		}
 	})
@@ -273,6 +277,56 @@ func TestDeferringIsRefusedByName(t *testing.T) {
 		}
 		if e := w.event("settle-refused", "a"); e.Disposition != "deferred" {
 			t.Errorf("refusal recorded as %+v", e)
+		}
+	})
+}
+
+func TestManyWorkersCompleteEveryMessageOnce(t *testing.T) {
+	inBubble(t, func(t *testing.T, w *world) {
+		const messages, workers = 200, 4
+		ids := make([]string, messages)
+		for i := range ids {
+			ids[i] = fmt.Sprint(i)
+		}
+		w.send("Once", ids...)
+		var left atomic.Int64
+		left.Store(messages)
+		ctx, stop := context.WithCancel(w.ctx)
+		defer stop()
+		var running sync.WaitGroup
+		for n := range workers {
+			r := w.receiver(w.client(fmt.Sprintf("worker-%d", n)), "Once")
+			running.Go(func() {
+				for ctx.Err() == nil {
+					got, err := r.ReceiveMessages(ctx, 7, nil)
+					if err != nil && ctx.Err() == nil {
+						t.Error(err)
+						return
+					}
+					for i, m := range got {
+						if (int(*m.SequenceNumber)+i)%3 == 0 && m.DeliveryCount < 3 {
+							err = r.AbandonMessage(w.ctx, m, nil)
+						} else if err = r.CompleteMessage(w.ctx, m, nil); left.Add(-1) == 0 {
+							stop()
+						}
+						if err != nil {
+							t.Error(err)
+						}
+					}
+				}
+			})
+		}
+		running.Wait()
+		for i := range messages {
+			completed := 0
+			for _, e := range w.hub.Events(0) {
+				if e.Key == fmt.Sprint(i) && e.Disposition == "completed" {
+					completed++
+				}
+			}
+			if completed != 1 {
+				t.Errorf("message %d was completed %d times", i, completed)
+			}
 		}
 	})
 }

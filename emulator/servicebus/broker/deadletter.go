@@ -25,14 +25,14 @@ func (q *Queue) deadLetter(e *entry, reason, description string) {
 	}
 	changes[ReasonProperty], changes[DescriptionProperty] = reason, description
 	e.changes = changes
-	q.move(e, reason, "")
+	q.move(e, reason, "", int(e.failures))
 }
 
 // move takes a message to the dead letter queue. It keeps its delivery count and enqueued time, and gets a new
-// sequence number. The space it takes stays taken.
-func (q *Queue) move(e *entry, reason, client string) {
+// sequence number. The space it takes stays taken. delivery is the last one there was, for the event.
+func (q *Queue) move(e *entry, reason, client string, delivery int) {
 	event := q.event("dead-lettered", client, e)
-	event.Reason, event.Delivery = reason, int(e.failures)
+	event.Reason, event.Delivery = reason, delivery
 	q.hub.Record(event)
 	moved := &entry{
 		message:  e.message,

@@ -165,7 +165,7 @@ func (q *Queue) settle(t Token, s Settlement, now time.Time) error {
 	case Release:
 		q.giveBack(e, now)
 	case DeadLetter:
-		q.move(e, s.Reason, s.Client)
+		q.move(e, s.Reason, s.Client, int(e.failures)+1)
 	}
 	return nil
 }

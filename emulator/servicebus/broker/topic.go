@@ -3,6 +3,7 @@ package broker
 import "time"
 
 // Topic takes messages like a queue and spreads each to all its subscriptions. Scheduled messages wait in the topic.
+// The event log shows a message enqueued in the topic, then in each subscription under its number there.
 type Topic struct {
 	inlet         *Queue
 	subscriptions []*Queue
