@@ -81,12 +81,13 @@ var errCut = errors.New("the connection was cut")
 // shut queues a close, if the connection is open, and cuts it otherwise.
 func (c *Conn) shut(e *Error, cause error) {
 	c.mu.Lock()
+	if c.phase == handshaking {
+		c.mu.Unlock()
+		c.fail(cause)
+		return
+	}
 	defer c.mu.Unlock()
-	switch c.phase {
-	case handshaking:
-		c.endLocked(cause)
-		_ = c.nc.Close() // the reader ends with it
-	case running:
+	if c.phase == running {
 		if err := c.queue(0, &Close{Error: e}); err != nil {
 			// An error with information that does not encode: its condition and words do.
 			_ = c.queue(0, &Close{Error: Errorf(e.Condition, "%s", e.Description)})
@@ -103,7 +104,17 @@ func (c *Conn) fail(cause error) {
 	c.mu.Lock()
 	c.endLocked(cause)
 	c.mu.Unlock()
-	_ = c.nc.Close() // what matters is that reads and writes end
+	c.sever()
+}
+
+// sever closes the network connection, so that reads and writes end. Under TLS
+// it closes what lies below: a TLS connection would first say goodbye, and wait for room to do so.
+func (c *Conn) sever() {
+	nc := c.nc
+	if t, ok := nc.(interface{ NetConn() net.Conn }); ok {
+		nc = t.NetConn()
+	}
+	_ = nc.Close() // an error means that it is closed already
 }
 
 // endLocked records why the connection is over and ends everything on it. The first reason counts.

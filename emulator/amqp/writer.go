@@ -104,7 +104,7 @@ func (c *Conn) breakOff(err error) {
 	c.out, c.writing = nil, 0
 	c.mu.Unlock()
 	c.freed()
-	_ = c.nc.Close() // what matters is that reads end
+	c.sever()
 }
 
 // freed wakes the reader if it waits for the queue to become shorter.
