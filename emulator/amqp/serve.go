@@ -3,7 +3,6 @@ package amqp
 import (
 	"cmp"
 	"context"
-	"fmt"
 	"log/slog"
 	"net"
 	"sync"
@@ -72,15 +71,12 @@ func serve(ctx context.Context, nc net.Conn, h Handler, o Options) error {
 		wg.Done()
 	}
 	wg.Wait()
-	closeErr := nc.Close()
+	_ = nc.Close() // everything that mattered was written; it may be closed already
 
 	err = c.reason()
 	c.tellDetached()
 	if opened {
 		h.Closed(c, err)
-	}
-	if err == nil && closeErr != nil {
-		return fmt.Errorf("close the connection: %w", closeErr)
 	}
 	return err
 }
