@@ -30,6 +30,9 @@ func translate(op string, err error) error {
 	if errors.Is(err, azservicebus.ErrMessageTooLarge) {
 		return fmt.Errorf("%s: %w: the message is larger than the entity's limit", op, message.ErrRefused)
 	}
+	if deadConnection(err) { // whatever ended it was not an answer to this
+		return fmt.Errorf("%s: %w: %w", op, message.ErrUnknown, err)
+	}
 	if sdk, ok := errors.AsType[*azservicebus.Error](err); ok {
 		if meaning, known := codes[sdk.Code]; known {
 			return fmt.Errorf("%s: %w: %w", op, meaning, err)
@@ -75,6 +78,19 @@ var conditions = map[amqp.ErrCond]error{
 	amqp.ErrCondMessageSizeExceeded:   message.ErrRefused,
 	amqp.ErrCondDecodeError:           message.ErrRefused,
 	amqp.ErrCondNotImplemented:        message.ErrRefused,
+}
+
+// deadConnection says whether the connection, or the session on it, has ended.
+func deadConnection(err error) bool {
+	_, connection := errors.AsType[*amqp.ConnError](err)
+	_, session := errors.AsType[*amqp.SessionError](err)
+	return connection || session
+}
+
+// deadLink says whether the link has ended, with its connection or alone.
+func deadLink(err error) bool {
+	_, link := errors.AsType[*amqp.LinkError](err)
+	return link || deadConnection(err)
 }
 
 // busy says whether the broker asked for less.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"sync"
 	"time"
 
 	"github.com/Azure/azure-sdk-for-go/sdk/messaging/azservicebus"
@@ -15,7 +16,9 @@ import (
 type Sender struct {
 	client *Client
 	entity string
-	sdk    *azservicebus.Sender
+
+	mu  sync.Mutex // guards sdk; never held over I/O
+	sdk *azservicebus.Sender
 }
 
 // Send sends a message and returns when the broker has it. It tries until the
@@ -59,7 +62,7 @@ func (s *Sender) transmit(ctx context.Context, m *azservicebus.Message) error {
 	defer cancel()
 	var before error // what the attempt before met
 	for attempt := 1; ; attempt++ {
-		err := translate("send to "+s.entity, s.sdk.SendMessage(ctx, m, nil))
+		err := s.attempt(ctx, m)
 		if err == nil {
 			return nil
 		}
@@ -72,6 +75,43 @@ func (s *Sender) transmit(ctx context.Context, m *azservicebus.Message) error {
 		}
 		before = err
 	}
+}
+
+// attempt sends once, or as often as the SDK repeats it. The SDK keeps a link that
+// was ended with a condition which it takes for final, and would use it for ever:
+// a queue that is disabled and enabled again, a connection that is closed for a
+// breach of the protocol. Such a sender is replaced.
+func (s *Sender) attempt(ctx context.Context, m *azservicebus.Message) error {
+	op := "send to " + s.entity
+	sdk := s.current()
+	err := sdk.SendMessage(ctx, m, nil)
+	if deadLink(err) {
+		s.replace(ctx, sdk)
+	}
+	if err != nil && s.current() != sdk { // closed under us by a replacement: no word of the broker's
+		return fmt.Errorf("%s: %w: %w", op, message.ErrUnknown, err)
+	}
+	return translate(op, err)
+}
+
+func (s *Sender) current() *azservicebus.Sender {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.sdk
+}
+
+// replace puts a fresh sender in the place of a dead one, unless another has done so.
+func (s *Sender) replace(ctx context.Context, dead *azservicebus.Sender) {
+	unused, err := s.client.sdk.NewSender(s.entity, nil) // no I/O
+	if err != nil {
+		return // the client is closed, as the next attempt will say
+	}
+	s.mu.Lock()
+	if s.sdk == dead {
+		s.sdk, unused = unused, dead
+	}
+	s.mu.Unlock()
+	_ = unused.Close(ctx)
 }
 
 // unknown is the end of attempts of which one may have arrived. The last one says

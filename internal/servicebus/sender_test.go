@@ -40,6 +40,8 @@ func TestSendingIsRepeatedUntilItIsDoneOrTimeIsUp(t *testing.T) {
 	busy := control.Rule{Do: "answer", Condition: "com.microsoft:server-busy"}
 	deaf := control.Rule{Do: "silence"}
 	lost := control.Rule{Do: "drop", When: "after"}
+	disabled := control.Rule{Do: "detach", Condition: "com.microsoft:entity-disabled"}
+	detached := control.Rule{Do: "detach", Condition: "amqp:link:detach-forced"}
 	for _, c := range []struct {
 		name  string
 		rule  control.Rule
@@ -55,6 +57,8 @@ func TestSendingIsRepeatedUntilItIsDoneOrTimeIsUp(t *testing.T) {
 		{"an answer that never comes", deaf, 0, 0, message.ErrUnknown, DefaultSendTimeout},
 		{"an answer that never comes in time", deaf, 0, time.Second, message.ErrUnknown, time.Second},
 		{"an answer lost with its connection", lost, 1, 0, nil, 2 * time.Second},
+		{"a queue disabled for a while", disabled, 4, 0, nil, DefaultSendTimeout},
+		{"a link detached", detached, 2, 0, nil, 3 * time.Second},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			inBubble(t, func(t *testing.T, w *world) {
@@ -131,6 +135,24 @@ func TestAnAttemptWithoutAnswerIsNotForgotten(t *testing.T) {
 	})
 }
 
+// At this very moment the SDK renews its tokens. Its client library then ends a
+// session that it had never begun, for which the broker closes the connection with
+// a condition that the SDK takes for final.
+func TestSendingSurvivesAConnectionClosedForABreachOfTheProtocol(t *testing.T) {
+	inBubble(t, func(t *testing.T, w *world) {
+		done := func(context.Context, message.Delivery) message.Settlement { return message.Done() }
+		stop := w.run(w.receiver(), done)
+		defer stop()
+		w.send("tasks", "one")
+		for range 5 {
+			time.Sleep(time.Until(time.Now().Truncate(5 * time.Minute).Add(5 * time.Minute)))
+			stop()
+			stop = w.run(w.receiver(), done)
+			w.send("tasks", "two")
+		}
+	})
+}
+
 func TestASenderIsMadeOnce(t *testing.T) {
 	inBubble(t, func(t *testing.T, w *world) {
 		a, _ := w.client.Sender("tasks")
@@ -188,6 +210,9 @@ func TestErrorsMean(t *testing.T) {
 		{condition("amqp:not-allowed"), message.ErrRefused},
 		{condition("amqp:unauthorized-access"), message.ErrRefused},
 		{condition("amqp:internal-error"), message.ErrUnknown},
+		{&amqp.LinkError{RemoteErr: &amqp.Error{Condition: "com.microsoft:entity-disabled"}}, message.ErrTransient},
+		{&amqp.ConnError{RemoteErr: &amqp.Error{Condition: "amqp:not-allowed"}}, message.ErrUnknown},
+		{&amqp.SessionError{RemoteErr: &amqp.Error{Condition: "amqp:unauthorized-access"}}, message.ErrUnknown},
 	} {
 		got := translate("send", c.err)
 		if !errors.Is(got, c.want) || !strings.HasPrefix(got.Error(), "send: ") {
