@@ -1,6 +1,7 @@
 package broker
 
 import (
+	"cmp"
 	"math"
 	"time"
 )
@@ -40,6 +41,17 @@ type QueueConfig struct {
 	DeadLetterExpired bool          // expired messages become dead letters instead of vanishing
 	DetectDuplicates  bool
 	DuplicateWindow   time.Duration // 0: ten minutes
+
+	RequiresSession      bool
+	ForwardTo            string // path of a queue or topic; empty: messages stay
+	ForwardDeadLettersTo string // path of a queue or topic; empty: dead letters stay
+
+	Status     Status
+	MaxMessage int   // bytes of one message or batch; 0: MaxMessage
+	MaxSize    int64 // bytes of all messages; 0: MaxEntity
+
+	// Description is what a dialect keeps with the entity. The engine never reads it.
+	Description any
 }
 
 // TopicConfig describes a topic and its subscriptions.
@@ -48,25 +60,59 @@ type TopicConfig struct {
 	TimeToLive       time.Duration
 	DetectDuplicates bool
 	DuplicateWindow  time.Duration
+	Status           Status
+	MaxMessage       int
+	MaxSize          int64
+	Description      any
 	Subscriptions    []SubscriptionConfig
 }
 
-// SubscriptionConfig describes a subscription. Its one rule is $Default, which matches every message.
+// SubscriptionConfig describes a subscription.
 type SubscriptionConfig struct {
-	Name              string
-	LockDuration      time.Duration
-	MaxDelivery       int
-	TimeToLive        time.Duration
-	DeadLetterExpired bool
+	Name                 string
+	LockDuration         time.Duration
+	MaxDelivery          int
+	TimeToLive           time.Duration
+	DeadLetterExpired    bool
+	RequiresSession      bool
+	ForwardTo            string
+	ForwardDeadLettersTo string
+	Status               Status
+	Description          any
+
+	// Rules decide which messages come here. Nil means one rule, $Default, which matches every message.
+	Rules []Rule
+	// DeadLetterUnevaluated makes a dead letter of a message that a rule cannot be evaluated for, instead of ignoring
+	// it.
+	DeadLetterUnevaluated bool
 }
+
+// Status says what clients may do with an entity. The zero value means Active.
+type Status string
+
+// The statuses an entity may be given.
+const (
+	Active          Status = "Active"
+	Disabled        Status = "Disabled"
+	SendDisabled    Status = "SendDisabled"
+	ReceiveDisabled Status = "ReceiveDisabled"
+)
+
+func (s Status) takesSends() bool    { return s != Disabled && s != SendDisabled }
+func (s Status) takesReceives() bool { return s != Disabled && s != ReceiveDisabled }
 
 func (s SubscriptionConfig) queue(path string) QueueConfig {
 	return QueueConfig{
-		Name:              path,
-		LockDuration:      s.LockDuration,
-		MaxDelivery:       s.MaxDelivery,
-		TimeToLive:        s.TimeToLive,
-		DeadLetterExpired: s.DeadLetterExpired,
+		Name:                 path,
+		LockDuration:         s.LockDuration,
+		MaxDelivery:          s.MaxDelivery,
+		TimeToLive:           s.TimeToLive,
+		DeadLetterExpired:    s.DeadLetterExpired,
+		RequiresSession:      s.RequiresSession,
+		ForwardTo:            s.ForwardTo,
+		ForwardDeadLettersTo: s.ForwardDeadLettersTo,
+		Status:               s.Status,
+		Description:          s.Description,
 	}
 }
 
@@ -76,6 +122,10 @@ func (t TopicConfig) inlet() QueueConfig {
 		TimeToLive:       t.TimeToLive,
 		DetectDuplicates: t.DetectDuplicates,
 		DuplicateWindow:  t.DuplicateWindow,
+		Status:           t.Status,
+		MaxMessage:       t.MaxMessage,
+		MaxSize:          t.MaxSize,
+		Description:      t.Description,
 	}
 }
 
@@ -93,5 +143,8 @@ func (c QueueConfig) withDefaults() QueueConfig {
 	if c.DuplicateWindow == 0 {
 		c.DuplicateWindow = defaultWindow
 	}
+	c.Status = cmp.Or(c.Status, Active)
+	c.MaxMessage = cmp.Or(c.MaxMessage, MaxMessage)
+	c.MaxSize = cmp.Or(c.MaxSize, MaxEntity)
 	return c
 }
