@@ -143,11 +143,12 @@ func (r Reservation) Begin() *Delivery {
 	c, e, q := r.consumer, r.entry, r.consumer.queue
 	now := q.begin()
 	defer q.end()
-	if c.closed {
+	if c.closed || q.gone {
 		q.giveBack(e, now)
 		q.serve()
 		return nil
 	}
+	q.times.accessed = now
 	if c.mode == PeekLock {
 		q.lock(e, c.client, now)
 	}

@@ -49,6 +49,10 @@ func (q *Queue) fail(e *entry, now time.Time) {
 // giveBack puts a reserved or locked entry back at its old place, unless its time to live has ended meanwhile.
 func (q *Queue) giveBack(e *entry, now time.Time) {
 	q.unlock(e)
+	if q.gone {
+		q.forget(e)
+		return
+	}
 	e.state = Available
 	expires := e.expires()
 	if q.isDeadLetter {

@@ -16,6 +16,10 @@ var (
 	ErrTooLarge = errors.New("message too large")
 	// ErrFull: the entity holds as much as it may.
 	ErrFull = errors.New("the maximum entity size has been reached or exceeded")
+	// ErrExists: there is an entity or a rule of that name.
+	ErrExists = errors.New("already exists")
+	// ErrDisabled: the entity's status does not allow it.
+	ErrDisabled = errors.New("messaging entity is currently disabled")
 	// ErrInvalid: the message or the request breaks a rule of the service.
 	ErrInvalid = errors.New("invalid")
 	// ErrUnsupported: the service does it, this emulator does not yet.
@@ -29,6 +33,8 @@ type Message struct {
 	ID            string
 	CorrelationID string
 	Subject       string
+	SessionID     string        // which may be the empty string
+	InSession     bool          // it has a SessionID
 	TimeToLive    time.Duration // 0: the entity's
 	ScheduledFor  time.Time     // zero: at once
 	Size          int           // in bytes, as limits count it

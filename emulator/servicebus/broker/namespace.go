@@ -14,9 +14,12 @@ const DeadLetterSuffix = "/$DeadLetterQueue"
 
 // Namespace holds queues and topics under one clock.
 type Namespace struct {
-	hub      *control.Hub
-	keeper   *timekeeper
-	entities map[string]Entity // by lower-case path; complete before New returns
+	hub    *control.Hub
+	keeper *timekeeper
+
+	changes  sync.Mutex // one change of the set of entities at a time; above every other mutex
+	mu       sync.RWMutex
+	entities map[string]Entity // by lower-case path
 }
 
 // Entity is a *Queue (a queue, a subscription or the dead letter queue of either) or a *Topic.
@@ -29,6 +32,11 @@ type Entity interface {
 	CancelScheduled(numbers ...int64) error
 	// Peek returns up to n messages from a sequence number on, in every state, without locking them.
 	Peek(from int64, n int) []*Delivery
+	// MaxMessage is the largest message or batch the entity takes, in bytes.
+	MaxMessage() int
+	// Changed is closed when the entity's configuration has changed or the entity is deleted: links to it end then. Ask
+	// again afterwards.
+	Changed() <-chan struct{}
 }
 
 // New makes a namespace with its entities and starts its timekeeper.
@@ -36,10 +44,10 @@ func New(hub *control.Hub, c Config) (*Namespace, error) {
 	n := &Namespace{hub: hub, keeper: newTimekeeper(hub), entities: make(map[string]Entity)}
 	var errs []error
 	for _, q := range c.Queues {
-		errs = append(errs, q.check("queue "+q.Name), n.addQueue(n.newQueue(q, new(quota))))
+		errs = append(errs, n.CreateQueue(q))
 	}
 	for _, t := range c.Topics {
-		errs = append(errs, n.addTopic(t))
+		errs = append(errs, n.CreateTopic(t))
 	}
 	if err := errors.Join(errs...); err != nil {
 		return nil, fmt.Errorf("make namespace: %w", err)
@@ -51,41 +59,18 @@ func New(hub *control.Hub, c Config) (*Namespace, error) {
 // Close ends the timekeeper and waits for it. Nothing expires or activates by itself any more.
 func (n *Namespace) Close() { n.keeper.stop() }
 
+// key is a path as entities are found by.
+func key(path string) string { return strings.ToLower(strings.Trim(path, "/")) }
+
 // Find returns the entity at a path, compared without case.
 func (n *Namespace) Find(path string) (Entity, error) {
-	e, ok := n.entities[strings.ToLower(strings.Trim(path, "/"))]
+	n.mu.RLock()
+	defer n.mu.RUnlock()
+	e, ok := n.entities[key(path)]
 	if !ok {
 		return nil, fmt.Errorf("entity %q: %w", path, ErrNotFound)
 	}
 	return e, nil
-}
-
-func (n *Namespace) add(e Entity) error {
-	key := strings.ToLower(e.Path())
-	if _, ok := n.entities[key]; ok {
-		return fmt.Errorf("entity %q exists twice", e.Path())
-	}
-	n.entities[key] = e
-	return nil
-}
-
-func (n *Namespace) addQueue(q *Queue) error { return errors.Join(n.add(q), n.add(q.deadLetters)) }
-
-func (n *Namespace) addTopic(c TopicConfig) error {
-	errs := []error{c.inlet().check("topic " + c.Name)}
-	t := &Topic{}
-	shared := new(quota)
-	for _, s := range c.Subscriptions {
-		path := c.Name + "/Subscriptions/" + s.Name
-		q := n.newQueue(s.queue(path), shared)
-		t.subscriptions = append(t.subscriptions, q)
-		errs = append(errs, s.queue(path).check("subscription "+path), n.addQueue(q))
-	}
-	t.inlet = n.newInlet(c.inlet(), shared, len(t.subscriptions), t.spread)
-	for _, s := range t.subscriptions {
-		s.source = t.inlet
-	}
-	return errors.Join(append(errs, n.add(t))...)
 }
 
 // check refuses what the service could not mean.
@@ -102,23 +87,39 @@ func (c QueueConfig) check(what string) error {
 
 // quota is the space that a queue and its dead letters, or a topic and all its subscriptions, share.
 type quota struct {
-	mu   sync.Mutex
-	used int64
+	mu    sync.Mutex
+	limit int64
+	used  int64
 }
 
-// take reserves space for messages that come in, or says that there is none.
-func (q *quota) take(size int64) error {
+// take reserves space for what comes in, if there is enough for that many copies of it, or says that there is not.
+func (q *quota) take(size int64, copies int) error {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	if q.used+size > MaxEntity {
+	if q.used+size*int64(max(1, copies)) > q.limit {
 		return ErrFull
 	}
 	q.used += size
 	return nil
 }
 
-func (q *quota) give(size int64) {
+// add counts a copy of what has been let in already.
+func (q *quota) add(size int64) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	q.used -= size
+	q.used += size
+}
+
+func (q *quota) give(size int64) { q.add(-size) }
+
+func (q *quota) resize(limit int64) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	q.limit = limit
+}
+
+func (q *quota) total() int64 {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	return q.used
 }

@@ -23,9 +23,12 @@ type Queue struct {
 	deadLetters  *Queue                                         // nil for a dead letter queue and for an inlet
 	isDeadLetter bool                                           // nothing counts and nothing expires in one
 	spread       func(client string, m *Message, now time.Time) // of an inlet: where its messages go instead of staying
-	copies       int                                            // how often a message takes up space: once, or once per subscription
 
 	mu        sync.Mutex
+	gone      bool          // the entity is deleted
+	changed   chan struct{} // closed when links must end
+	times     times
+	copies    int // of an inlet: how many subscriptions a message may need space for
 	sequence  int64
 	shelf     shelf
 	deadlines deadlines
@@ -47,21 +50,23 @@ func (n *Namespace) newQueue(c QueueConfig, shared *quota) *Queue {
 	return q
 }
 
-func (n *Namespace) newInlet(c QueueConfig, shared *quota, copies int, spread func(string, *Message, time.Time)) *Queue {
+func (n *Namespace) newInlet(c QueueConfig, shared *quota, spread func(string, *Message, time.Time)) *Queue {
 	q := n.bareQueue(c, shared)
-	q.spread, q.copies = spread, copies
+	q.spread = spread
 	return q
 }
 
 func (n *Namespace) bareQueue(c QueueConfig, shared *quota) *Queue {
 	c = c.withDefaults()
+	now := n.hub.Now()
 	return &Queue{
 		hub:       n.hub,
 		keeper:    n.keeper,
 		config:    c,
 		entity:    strings.ToLower(c.Name),
 		quota:     shared,
-		copies:    1,
+		changed:   make(chan struct{}),
+		times:     times{created: now, updated: now},
 		locks:     make(map[Token]*entry),
 		history:   newHistory(c.DuplicateWindow),
 		wakeIndex: -1,
@@ -72,7 +77,11 @@ func (n *Namespace) bareQueue(c QueueConfig, shared *quota) *Queue {
 func (q *Queue) Path() string { return q.config.Name }
 
 // LockDuration is how long a lock lasts.
-func (q *Queue) LockDuration() time.Duration { return q.config.LockDuration }
+func (q *Queue) LockDuration() time.Duration {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	return q.config.LockDuration
+}
 
 // TakesSends reports whether clients may send to the queue: not to a subscription, nor to a dead letter queue.
 func (q *Queue) TakesSends() bool { return q.source == nil }
@@ -151,12 +160,9 @@ func (q *Queue) Enqueue(client string, messages ...*Message) ([]int64, error) {
 		}
 		size += m.Size
 	}
-	if size > MaxMessage {
-		return nil, fmt.Errorf("%w: %d bytes, %s takes at most %d", ErrTooLarge, size, q.config.Name, MaxMessage)
-	}
 	now := q.begin()
 	defer q.end()
-	if err := q.quota.take(int64(size * q.copies)); err != nil {
+	if err := q.admit(size, now); err != nil {
 		return nil, fmt.Errorf("send to %s: %w", q.config.Name, err)
 	}
 	numbers := make([]int64, len(messages))
@@ -165,6 +171,20 @@ func (q *Queue) Enqueue(client string, messages ...*Message) ([]int64, error) {
 	}
 	q.serve()
 	return numbers, nil
+}
+
+// admit takes space for messages that come in, unless the entity does not want them.
+func (q *Queue) admit(size int, now time.Time) error {
+	switch {
+	case q.gone:
+		return ErrNotFound
+	case !q.config.Status.takesSends():
+		return ErrDisabled
+	case size > q.config.MaxMessage:
+		return fmt.Errorf("%w: %d bytes, at most %d are allowed", ErrTooLarge, size, q.config.MaxMessage)
+	}
+	q.times.accessed = now
+	return q.quota.take(int64(size), q.copies)
 }
 
 // accept places one message whose space has been taken.
@@ -182,7 +202,7 @@ func (q *Queue) accept(client string, m *Message, now time.Time) int64 {
 
 // drop accepts a duplicate and forgets it.
 func (q *Queue) drop(client string, m *Message) {
-	q.quota.give(int64(m.Size * q.copies))
+	q.quota.give(int64(m.Size))
 	q.record("duplicate-dropped", client, &entry{message: m})
 }
 
@@ -192,6 +212,7 @@ func (q *Queue) place(client, kind string, m *Message, now time.Time) *entry {
 	q.record(kind, client, e)
 	if q.spread != nil {
 		q.spread(client, m, now)
+		q.quota.give(int64(m.Size)) // every copy has space of its own now
 		return e
 	}
 	q.shelf.add(e)
@@ -226,7 +247,7 @@ func (q *Queue) Peek(from int64, n int) []*Delivery {
 
 // forget takes an entry out of the queue for good.
 func (q *Queue) forget(e *entry) {
-	q.quota.give(int64(e.message.Size * q.copies))
+	q.quota.give(int64(e.message.Size))
 	q.remove(e)
 }
 

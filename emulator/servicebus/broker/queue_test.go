@@ -6,6 +6,8 @@ import (
 	"slices"
 	"testing"
 	"time"
+
+	"oneeffect/emulator/control"
 )
 
 func TestDuplicateDetection(t *testing.T) { // B7
@@ -262,7 +264,7 @@ func TestAFullEntityRefusesAndRecovers(t *testing.T) {
 }
 
 func TestNamesAreUniqueAndFoundWithoutCase(t *testing.T) {
-	_, err := New(nil, Config{Queues: []QueueConfig{{Name: "a"}, {Name: "A"}, {}}})
+	_, err := New(control.New(), Config{Queues: []QueueConfig{{Name: "a"}, {Name: "A"}, {}}})
 	if err == nil {
 		t.Fatal("two queues of one name, and one without, were accepted")
 	}

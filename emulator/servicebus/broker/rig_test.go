@@ -138,7 +138,7 @@ func (r *rig) used(path string) int64 {
 	}
 	q, isQueue := e.(*Queue)
 	if !isQueue {
-		q = e.(*Topic).subscriptions[0]
+		q = e.(*Topic).list()[0].queue
 	}
 	q.Peek(0, 1)
 	q.quota.mu.Lock()

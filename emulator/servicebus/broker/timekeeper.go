@@ -49,6 +49,15 @@ func (k *timekeeper) set(q *Queue, at time.Time) {
 	}
 }
 
+// forget takes a queue's wake-up away. The caller holds the queue's mutex.
+func (k *timekeeper) forget(q *Queue) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if q.wakeIndex >= 0 {
+		heap.Remove(&k.due, q.wakeIndex)
+	}
+}
+
 // next takes out a queue whose time has come, or says when the next one's will; zero means never.
 func (k *timekeeper) next(now time.Time) (*Queue, time.Time) {
 	k.mu.Lock()

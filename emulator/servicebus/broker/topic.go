@@ -1,12 +1,23 @@
 package broker
 
-import "time"
+import (
+	"slices"
+	"time"
+)
 
-// Topic takes messages like a queue and spreads each to all its subscriptions. Scheduled messages wait in the topic.
-// The event log shows a message enqueued in the topic, then in each subscription under its number there.
+// Topic takes messages like a queue and spreads each to its subscriptions, as their rules say. Scheduled messages wait
+// in the topic. The event log shows a message enqueued in the topic, then in each subscription under its number there.
 type Topic struct {
 	inlet         *Queue
-	subscriptions []*Queue
+	subscriptions []*subscription // belongs to the inlet's mutex, and is never changed in place
+}
+
+// subscription is a topic's queue with the rules that fill it, which belong to the inlet's mutex.
+type subscription struct {
+	name                  string
+	queue                 *Queue
+	rules                 []Rule // in the order of their creation; never changed in place
+	deadLetterUnevaluated bool
 }
 
 var _ Entity = (*Topic)(nil)
@@ -14,7 +25,8 @@ var _ Entity = (*Topic)(nil)
 // Path is the topic's name in the case it was configured in.
 func (t *Topic) Path() string { return t.inlet.Path() }
 
-// Enqueue takes messages from a sender, all or none: each is in every subscription when it returns, or in none.
+// Enqueue takes messages from a sender, all or none: each is in every subscription whose rules want it when it returns,
+// or in none.
 func (t *Topic) Enqueue(client string, messages ...*Message) ([]int64, error) {
 	return t.inlet.Enqueue(client, messages...)
 }
@@ -27,18 +39,83 @@ func (t *Topic) CancelScheduled(numbers ...int64) error {
 // Peek returns messages that are still scheduled; all others are in the subscriptions.
 func (t *Topic) Peek(from int64, n int) []*Delivery { return t.inlet.Peek(from, n) }
 
-// spread copies a message to every subscription. The caller holds the inlet's mutex, which keeps concurrent sends in
-// one order for all subscriptions. Space for the copies has been taken.
+// MaxMessage is the largest message or batch the topic takes, in bytes.
+func (t *Topic) MaxMessage() int { return t.inlet.MaxMessage() }
+
+// Changed is closed when the topic's configuration has changed or it is deleted.
+func (t *Topic) Changed() <-chan struct{} { return t.inlet.Changed() }
+
+// list returns the subscriptions as they are now.
+func (t *Topic) list() []*subscription {
+	t.inlet.mu.Lock()
+	defer t.inlet.mu.Unlock()
+	return t.subscriptions
+}
+
+// link sets the topic's subscriptions. The caller holds the namespace's changes.
+func (t *Topic) link(subscriptions []*subscription) {
+	t.inlet.mu.Lock()
+	defer t.inlet.mu.Unlock()
+	t.subscriptions, t.inlet.copies = subscriptions, len(subscriptions)
+}
+
+// spread gives a message to every subscription whose rules want it. The caller holds the inlet's mutex, which keeps
+// concurrent sends in one order for all subscriptions, and the space that the message itself takes.
 func (t *Topic) spread(client string, m *Message, now time.Time) {
-	ceiling := t.inlet.config.TimeToLive
 	for _, s := range t.subscriptions {
-		s.beginInner()
-		e := s.place(client, "enqueued", m, now)
-		if ceiling < e.ttl {
-			e.ttl = ceiling
-			s.setDeadline(e, e.expires())
+		copies, err := s.chosen(m)
+		if len(copies) == 0 && err == nil {
+			continue
 		}
-		s.serve()
-		s.end()
+		s.queue.beginInner()
+		for _, c := range copies {
+			t.place(s.queue, client, c, now)
+		}
+		if err != nil {
+			e := t.place(s.queue, client, m, now)
+			s.queue.deadLetter(e, "FilterException", err.Error())
+		}
+		s.queue.serve()
+		s.queue.end()
 	}
+}
+
+// place puts a copy into a subscription, where it lives no longer than the topic allows.
+func (t *Topic) place(q *Queue, client string, m *Message, now time.Time) *entry {
+	q.quota.add(int64(m.Size))
+	e := q.place(client, "enqueued", m, now)
+	if ceiling := t.inlet.config.TimeToLive; ceiling < e.ttl {
+		e.ttl = ceiling
+		q.setDeadline(e, e.expires())
+	}
+	return e
+}
+
+// chosen returns the copies of a message that the subscription gets: one for all matching rules that leave it as it
+// is, and one for each matching rule that acts. A rule that cannot be evaluated does not match; the error says so if
+// the subscription keeps such messages as dead letters.
+func (s *subscription) chosen(m *Message) (copies []*Message, err error) {
+	plain := false
+	for _, r := range s.rules {
+		if r.Apply == nil {
+			plain = true
+			continue
+		}
+		c, failed := r.Apply(m)
+		switch {
+		case failed != nil:
+			if s.deadLetterUnevaluated && err == nil {
+				err = failed
+			}
+		case c == nil:
+		case r.Acts:
+			copies = append(copies, c)
+		default:
+			plain = true
+		}
+	}
+	if plain {
+		copies = slices.Insert(copies, 0, m)
+	}
+	return copies, err
 }
