@@ -173,6 +173,9 @@ func (c *Client) Close(ctx context.Context) error {
 
 // Sender returns the sender of a queue or topic, the same one every time.
 func (c *Client) Sender(entity string) (*Sender, error) {
+	if entity == "" {
+		return nil, errors.New("open sender: the name of a queue or topic is missing")
+	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if s := c.senders[entity]; s != nil {
