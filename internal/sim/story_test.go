@@ -4,6 +4,7 @@ import (
 	"io"
 	"net/http"
 	"net/http/httptest"
+	"slices"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -238,8 +239,8 @@ func TestATaskWithoutAKeyFailsOnceAndIsDeadLettered(t *testing.T) { // D1 W1
 			return request("worker-1", "claims", "replace", http.StatusOK)(e) && e.BodyStatus == "FAILED"
 		})
 		event := w.until("TaskFailed", onBroker("enqueued", message.TaskEvents, "82f4/failed/1"))
-		if !(started.Seq < call.Seq && call.Seq < failed.Seq && failed.Seq < event.Seq && event.Seq < dead.Seq) {
-			t.Errorf("order: started %d, call %d, claim %d, event %d, dead letter %d", started.Seq, call.Seq, failed.Seq, event.Seq, dead.Seq)
+		if order := []uint64{started.Seq, call.Seq, failed.Seq, event.Seq, dead.Seq}; !slices.IsSorted(order) {
+			t.Errorf("call started, call, claim FAILED, TaskFailed, dead letter are events %v, want them in this order", order)
 		}
 		w.until("the execution fails", transitionOf("82f4"))
 		if e := w.execution("82f4").Execution; e.Status != execution.Failed || e.Failure.Outcome != claim.EffectUnknown {
