@@ -88,7 +88,7 @@ func assemble(s settings, log *slog.Logger) (*emulators, error) {
 	if err != nil {
 		return nil, err
 	}
-	config.Keys = map[string]string{servicebus.DefaultKeyName: s.sasKey}
+	config.Keys = map[string]servicebus.Key{servicebus.DefaultKeyName: {Value: s.sasKey, Rights: servicebus.AllRights}}
 	config.Log = log
 	hub := control.New()
 	broker, err := servicebus.New(hub, config)

@@ -1,7 +1,6 @@
 package servicebus
 
 import (
-	"errors"
 	"fmt"
 	"net/http"
 	"strings"
@@ -55,19 +54,18 @@ func (c *connection) putToken(r *request, path string) reply {
 		return reply{status: http.StatusNotImplemented, description: fmt.Sprintf("operation %q of $cbs is not supported by this emulator", operation)}
 	}
 	token, _ := r.body.(string)
+	var given grant
+	var err error
 	switch kind := r.text("type"); kind {
 	case "servicebus.windows.net:sastoken":
+		given, err = checkSAS(token, r.text("name"), c.server.keys, c.server.hub.Now())
 	case "jwt":
-		return reply{status: http.StatusUnauthorized, description: "JSON web tokens are not supported by this emulator yet: use a connection string with a shared access key"}
+		given, err = c.server.checkJWT(token, r.text("name"))
 	default:
-		return reply{status: http.StatusUnauthorized, description: fmt.Sprintf("token type %q is not known", kind)}
+		err = badTokenf("InvalidToken: token type %q is not known", kind)
 	}
-	until, err := checkSAS(token, r.text("name"), c.server.keys, c.server.hub.Now())
-	switch {
-	case errors.Is(err, errUnauthorized):
+	if err != nil {
 		return reply{status: http.StatusUnauthorized, description: err.Error()}
-	case err != nil:
-		return refused(err)
 	}
 	entity, _ := cutSuffixFold(path, managementSuffix)
 	if entity != "" {
@@ -76,7 +74,7 @@ func (c *connection) putToken(r *request, path string) reply {
 		}
 	}
 	c.mu.Lock()
-	c.tokens[path] = until
+	c.tokens[path] = given
 	c.mu.Unlock()
 	return reply{status: http.StatusAccepted, description: "Accepted"}
 }

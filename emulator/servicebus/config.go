@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"time"
 
 	"github.com/go-json-experiment/json"
 	"github.com/tidwall/jsonc"
@@ -27,8 +28,11 @@ type Config struct {
 	Name string
 	// Namespace describes the queues, topics and subscriptions.
 	Namespace broker.Config
-	// Keys maps a shared access key name to its key. Empty means the emulators' well-known one.
-	Keys map[string]string
+	// Keys maps a shared access key name to its key. Empty means the emulators' well-known one, with all rights.
+	Keys map[string]Key
+	// TokenCheck decides on a JSON web token for an audience and says when it ends. A token that it takes has all
+	// rights. nil refuses every one of them.
+	TokenCheck func(token, audience string) (expires time.Time, err error)
 	// Log receives what an operator should see; nil discards it.
 	Log *slog.Logger
 }

@@ -40,9 +40,9 @@ type connection struct {
 	requests atomic.Int64 // under rules now
 
 	mu       sync.Mutex
-	tokens   map[string]time.Time // by resource below the host, until when
-	cbs      *amqp.Link           // the one $cbs sender a connection may have
-	repliers map[string]*replier  // by the address that requests name in reply-to
+	tokens   map[string]grant    // by resource below the host
+	cbs      *amqp.Link          // the one $cbs sender a connection may have
+	repliers map[string]*replier // by the address that requests name in reply-to
 }
 
 var _ amqp.Handler = (*connection)(nil)
@@ -60,7 +60,7 @@ type (
 func (s *Server) serve(ctx context.Context, nc net.Conn) error {
 	c := &connection{
 		server:   s,
-		tokens:   make(map[string]time.Time),
+		tokens:   make(map[string]grant),
 		repliers: make(map[string]*replier),
 	}
 	return amqp.Serve(ctx, nc, c, amqp.Options{
@@ -214,8 +214,8 @@ func (c *connection) authorized(path string) bool {
 	path = entityText(path)
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	for resource, until := range c.tokens {
-		if until.After(now) && (resource == "" || covers(resource, path)) {
+	for resource, g := range c.tokens {
+		if g.allows(AllRights, now) && (resource == "" || covers(resource, path)) {
 			return true
 		}
 	}

@@ -12,18 +12,22 @@ import (
 	"time"
 )
 
-// errUnauthorized is wrapped by every reason not to take a token.
-var errUnauthorized = errors.New("unauthorized")
+// badToken is a reason not to take a token, in words that begin like the service's.
+type badToken string
 
-// checkSAS checks a shared access signature for an audience and returns when it ends.
+func (b badToken) Error() string { return string(b) }
+
+func badTokenf(format string, args ...any) error { return badToken(fmt.Sprintf(format, args...)) }
+
+// checkSAS checks a shared access signature for an audience and returns when it ends and what its key allows.
 //
 //	SharedAccessSignature sr=<resource>&sig=<HMAC-SHA256 over sr, newline, se>&se=<unix seconds>&skn=<key name>
 //
 // The signature covers sr as it is written, so it is taken apart by hand.
-func checkSAS(token, audience string, keys map[string]string, now time.Time) (time.Time, error) {
-	text, ok := strings.CutPrefix(token, "SharedAccessSignature ")
+func checkSAS(token, audience string, keys map[string]Key, now time.Time) (grant, error) {
+	text, ok := strings.CutPrefix(token, sasPrefix)
 	if !ok {
-		return time.Time{}, fmt.Errorf("%w: InvalidSignature: the token does not begin with SharedAccessSignature", errUnauthorized)
+		return grant{}, badTokenf("InvalidSignature: the token does not begin with SharedAccessSignature")
 	}
 	fields := make(map[string]string, 4)
 	for part := range strings.SplitSeq(text, "&") {
@@ -35,26 +39,26 @@ func checkSAS(token, audience string, keys map[string]string, now time.Time) (ti
 	keyName, err3 := url.QueryUnescape(fields["skn"])
 	expiry, err4 := strconv.ParseInt(fields["se"], 10, 64)
 	if err := errors.Join(err1, err2, err3, err4); err != nil || resource == "" || signature == "" {
-		return time.Time{}, fmt.Errorf("%w: MalformedToken: sr, sig, se and skn are needed: %w", errUnauthorized, err)
+		return grant{}, badTokenf("MalformedToken: sr, sig, se and skn are needed: %v", err)
 	}
 	key, ok := keys[keyName]
 	if !ok {
-		return time.Time{}, fmt.Errorf("%w: InvalidSignature: there is no key named %q", errUnauthorized, keyName)
+		return grant{}, badTokenf("InvalidSignature: there is no key named %q", keyName)
 	}
-	mac := hmac.New(sha256.New, []byte(key))
+	mac := hmac.New(sha256.New, []byte(key.Value))
 	mac.Write([]byte(fields["sr"] + "\n" + fields["se"]))
 	given, err := base64.StdEncoding.DecodeString(signature)
 	if err != nil || !hmac.Equal(given, mac.Sum(nil)) {
-		return time.Time{}, fmt.Errorf("%w: InvalidSignature: The token has an invalid signature", errUnauthorized)
+		return grant{}, badTokenf("InvalidSignature: The token has an invalid signature")
 	}
 	ends := time.Unix(expiry, 0).UTC()
 	if !ends.After(now) {
-		return time.Time{}, fmt.Errorf("%w: ExpiredToken: The token is expired. Expiration time: %s", errUnauthorized, ends.Format(time.RFC3339))
+		return grant{}, expiredToken(ends)
 	}
 	if !covers(resourcePath(resource), resourcePath(audience)) {
-		return time.Time{}, fmt.Errorf("%w: InvalidAudience: a token for %q does not cover %q", errUnauthorized, resource, audience)
+		return grant{}, badTokenf("InvalidAudience: a token for %q does not cover %q", resource, audience)
 	}
-	return ends, nil
+	return grant{until: ends, rights: key.Rights}, nil
 }
 
 // resourcePath brings the forms in which a resource is written to one: host/path, in lower case.

@@ -8,6 +8,7 @@ import (
 	"maps"
 	"net"
 	"sync"
+	"time"
 
 	"oneeffect/emulator/control"
 	"oneeffect/emulator/servicebus/broker"
@@ -21,7 +22,8 @@ type Server struct {
 	name      string // the namespace's, in error texts
 	hub       *control.Hub
 	namespace *broker.Namespace
-	keys      map[string]string
+	keys      map[string]Key
+	jwt       func(token, audience string) (time.Time, error)
 	log       *slog.Logger
 
 	life   context.Context // ends at Close, and every connection with it
@@ -35,7 +37,7 @@ type Server struct {
 func New(h *control.Hub, c Config) (*Server, error) {
 	keys := c.Keys
 	if len(keys) == 0 {
-		keys = map[string]string{DefaultKeyName: DefaultKey}
+		keys = map[string]Key{DefaultKeyName: {Value: DefaultKey, Rights: AllRights}}
 	}
 	if c.Name == "" {
 		c.Name = "sbemulatorns"
@@ -48,7 +50,10 @@ func New(h *control.Hub, c Config) (*Server, error) {
 	if log == nil {
 		log = slog.New(slog.DiscardHandler)
 	}
-	s := &Server{name: c.Name + ".servicebus.onebox.windows-int.net", hub: h, namespace: namespace, keys: maps.Clone(keys), log: log}
+	s := &Server{
+		name: c.Name + ".servicebus.onebox.windows-int.net", hub: h, namespace: namespace,
+		keys: maps.Clone(keys), jwt: c.TokenCheck, log: log,
+	}
 	s.life, s.end = context.WithCancelCause(context.Background())
 	return s, nil
 }
