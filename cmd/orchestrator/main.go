@@ -109,7 +109,7 @@ func run(ctx context.Context, args []string, getenv func(string) string, stdout,
 	o := &orchestrator.Orchestrator{
 		Store: out.Cosmos.Executions(), Send: tasks.Send,
 		SendTimeout: s.send, RelayAge: s.relayAge, RelayPeriod: s.relayPeriod, MaxMessage: s.maxMessage,
-		Log: log, Tracer: traces.Traces.Tracer("oneeffect/orchestrator"),
+		Log: log,
 	}
 	listener, err := (&net.ListenConfig{}).Listen(ctx, "tcp", s.listen)
 	if err != nil {

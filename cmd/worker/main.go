@@ -19,8 +19,6 @@ import (
 	"oneeffect/internal/servicebus"
 	"oneeffect/internal/telemetry"
 	"oneeffect/internal/worker"
-
-	"go.opentelemetry.io/otel/trace"
 )
 
 func main() {
@@ -57,7 +55,7 @@ func run(ctx context.Context, args []string, getenv func(string) string, stdout,
 	if err != nil {
 		return err
 	}
-	w := wire(s, out, handlers, events, log, traces.Traces.Tracer("oneeffect/worker"))
+	w := wire(s, out, handlers, events, log)
 	receiver := servicebus.Receiver{
 		Client: out.ServiceBus, Queue: message.Tasks, Slots: s.slots,
 		LockDuration: s.lock, SettleTimeout: s.settle, Grace: s.grace - s.settle, Log: log,
@@ -67,7 +65,7 @@ func run(ctx context.Context, args []string, getenv func(string) string, stdout,
 }
 
 // wire is the wiring diagram of this process.
-func wire(s settings, out process.Connections, handlers map[string]message.Handler, events *servicebus.Sender, log *slog.Logger, tracer trace.Tracer) *worker.Worker {
+func wire(s settings, out process.Connections, handlers map[string]message.Handler, events *servicebus.Sender, log *slog.Logger) *worker.Worker {
 	return &worker.Worker{
 		Claims: &claim.Desk{
 			Store:   out.Cosmos.Claims(),
@@ -85,7 +83,7 @@ func wire(s settings, out process.Connections, handlers map[string]message.Handl
 		Handlers: handlers,
 		Publish:  events.Send,
 		BusyWait: s.busyWait, PublishTimeout: s.publish, SettleTimeout: s.settle, KeyMargin: s.keyMargin,
-		Log: log, Tracer: tracer,
+		Log: log,
 	}
 }
 
@@ -101,7 +99,7 @@ func readHandlers(s settings, getenv func(string) string, t telemetry.Providers)
 	}
 	handlers := make(map[string]message.Handler, len(declared))
 	for _, d := range declared {
-		h, err := d.Handler(downstream.Options{UserAgent: s.ID, Getenv: getenv, Propagator: t.Propagator})
+		h, err := d.Handler(downstream.Options{UserAgent: s.ID, Getenv: getenv, Propagator: t.Propagator, Tracer: t.Traces.Tracer("oneeffect/downstream")})
 		if err != nil {
 			return nil, fmt.Errorf("%s: %w", s.handlers, err)
 		}

@@ -21,7 +21,6 @@ import (
 	"oneeffect/internal/orchestrator"
 
 	"github.com/go-json-experiment/json"
-	"go.opentelemetry.io/otel/trace/noop"
 )
 
 // bench is an orchestrator on a real store; what it sends is kept.
@@ -72,7 +71,7 @@ func inBubble(t *testing.T, test func(t *testing.T, b *bench)) {
 			Store:       db.Executions(),
 			Send:        b.send,
 			SendTimeout: 20 * time.Second, RelayAge: 30 * time.Second, RelayPeriod: 30 * time.Second, MaxMessage: 8 << 10,
-			Log: slog.New(slog.DiscardHandler), Tracer: noop.NewTracerProvider().Tracer(""),
+			Log: slog.New(slog.DiscardHandler),
 		}
 		test(t, b)
 	})

@@ -9,8 +9,6 @@ import (
 
 	"oneeffect/internal/execution"
 	"oneeffect/internal/message"
-
-	"go.opentelemetry.io/otel/trace"
 )
 
 // Orchestrator's fields are its wiring, filled in by cmd/orchestrator.
@@ -23,8 +21,7 @@ type Orchestrator struct {
 	RelayPeriod time.Duration
 	MaxMessage  int // bytes of a task message that the queue takes
 
-	Log    *slog.Logger
-	Tracer trace.Tracer
+	Log *slog.Logger
 }
 
 // Waits and bounds of the consumer. A subscription cannot schedule copies, so a
@@ -43,8 +40,6 @@ const (
 
 // Handle is one delivery of a task event: arrows 12 to 14.
 func (o *Orchestrator) Handle(ctx context.Context, d message.Delivery) message.Settlement {
-	ctx, span := o.Tracer.Start(ctx, "process task-events", trace.WithSpanKind(trace.SpanKindConsumer))
-	defer span.End()
 	event, err := message.ParseEvent(d.Body)
 	if err != nil {
 		return message.Reject(InvalidMessage, err.Error())

@@ -21,8 +21,6 @@ import (
 	"oneeffect/internal/orchestrator"
 	"oneeffect/internal/servicebus"
 	"oneeffect/internal/worker"
-
-	"go.opentelemetry.io/otel/trace/noop"
 )
 
 // The diagram's own numbers: lock and lease of five minutes.
@@ -159,7 +157,7 @@ func (w *world) worker(id string) {
 		Handlers: w.handlers(id),
 		Publish:  events.Send,
 		BusyWait: 20 * time.Second, PublishTimeout: 30 * time.Second, SettleTimeout: 10 * time.Second, KeyMargin: 15 * time.Minute,
-		Log: w.log(id), Tracer: noop.NewTracerProvider().Tracer(""),
+		Log: w.log(id),
 	}
 	receiver := servicebus.Receiver{
 		Client: bus, Queue: message.Tasks, Slots: 4, LockDuration: lock,
@@ -195,7 +193,7 @@ func (w *world) orchestrator() {
 	w.api = &orchestrator.Orchestrator{
 		Store: db.Executions(), Send: tasks.Send, SendTimeout: 20 * time.Second,
 		RelayAge: 30 * time.Second, RelayPeriod: 30 * time.Second, MaxMessage: 240 << 10,
-		Log: w.log(id), Tracer: noop.NewTracerProvider().Tracer(""),
+		Log: w.log(id),
 	}
 	receiver := servicebus.Receiver{
 		Client: bus, Topic: message.TaskEvents, Subscription: message.Orchestrator, Slots: 4, LockDuration: lock,

@@ -47,8 +47,6 @@ func (w *Worker) callWithin(ctx context.Context, lease *claim.Lease, j job, c me
 	ctx, lost := context.WithCancelCause(ctx)
 	defer lost(nil)
 	defer context.AfterFunc(lease.Context(), func() { lost(context.Cause(lease.Context())) })()
-	ctx, span := w.Tracer.Start(ctx, "call "+j.task.Type)
-	defer span.End()
 	return j.handler.Call(ctx, c)
 }
 

@@ -25,20 +25,17 @@ type Worker struct {
 	SettleTimeout  time.Duration // bound of a release while stopping
 	KeyMargin      time.Duration // a key window is taken to end so much earlier
 
-	Log    *slog.Logger
-	Tracer trace.Tracer
+	Log *slog.Logger
 }
 
 // Handle is one delivery of the sequence diagram; the numbers are its arrows.
 func (w *Worker) Handle(ctx context.Context, d message.Delivery) message.Settlement { // 1, 6
-	ctx, span := w.Tracer.Start(ctx, "process tasks", trace.WithSpanKind(trace.SpanKindConsumer))
-	defer span.End()
 	job, refusal := w.open(d)
 	if refusal != nil {
 		w.Log.LogAttrs(ctx, slog.LevelWarn, "not taken", slog.String("message", d.MessageID), slog.String("reason", refusal.Reason), slog.String("description", refusal.Description))
 		return *refusal
 	}
-	span.SetAttributes(attribute.String("oneeffect.task", job.task.ExecutionID))
+	trace.SpanFromContext(ctx).SetAttributes(attribute.String("oneeffect.task", job.task.ExecutionID))
 
 	lease, verdict, err := w.take(ctx, job) // 2, 7
 	if err == nil && verdict.Kind == claim.Granted {
