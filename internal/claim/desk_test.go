@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"reflect"
 	"slices"
+	"strings"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -27,6 +28,9 @@ func TestTheFirstGrantIsOneCreateAndNoRead(t *testing.T) { // C1, C3
 		}
 		if left := lease.Left(); left != 290*time.Second {
 			t.Errorf("trusted for %v, want the lease less the owner's margin", left)
+		}
+		if c := lease.Claim(); !strings.HasPrefix(c.Owner, "worker-1/") || strings.Count(c.Owner, "/") != 2 || len(c.W) != 16 || strings.Contains(c.Owner, c.W) {
+			t.Errorf("owner %q, w %q, want two nonces", c.Owner, c.W)
 		}
 		if stored := w.stands().Claim; stored.W != lease.Claim().W || stored.Owner != lease.Claim().Owner {
 			t.Errorf("the lease holds %+v\nbut stored is %+v", lease.Claim(), stored)
@@ -481,6 +485,30 @@ func TestAStoreThatStaysDownIsAnErrorInBoundedTime(t *testing.T) { // C9
 				})
 			})
 		}
+	}
+}
+
+// The desk's bound is shorter than the store's own here.
+func TestEveryOperationIsBounded(t *testing.T) {
+	for _, operation := range []string{"create", "replace", "read"} {
+		t.Run(operation, func(t *testing.T) {
+			inWorld(t, func(t *testing.T, w *world) {
+				d := w.desk("worker-1")
+				d.Timeout = 3 * time.Second
+				w.arm(control.Rule{Match: control.Match{Operation: operation, Client: "worker-1"}, When: "after", Do: "silence", Times: 1})
+				begun := time.Now()
+				lease := w.grant(d, task(again))
+				if operation == "replace" {
+					begun = time.Now()
+					if err := lease.CallWithdrawn(t.Context()); err != nil {
+						t.Fatal(err)
+					}
+				}
+				if took := time.Since(begun); took < d.Timeout || took > d.Timeout+time.Second {
+					t.Errorf("it took %v, want a moment more than %v", took, d.Timeout)
+				}
+			})
+		})
 	}
 }
 

@@ -152,6 +152,13 @@ func TestAZombieIsFencedByWhateverStands(t *testing.T) { // C4, C9
 				t.Fatal(err)
 			}
 		},
+		"a first grant, since the record was too old to be kept": func(t *testing.T, w *world, owner *claim.Lease) {
+			owner.Close()
+			w.hub.Jump(31 * 24 * time.Hour)
+			if c := w.grant(w.desk("worker-3"), task(again)).Claim(); c.Fence != 1 {
+				t.Fatalf("fence %d, want the zombie's own", c.Fence)
+			}
+		},
 		"nothing, since it was too old to be kept": func(_ *testing.T, w *world, owner *claim.Lease) {
 			owner.Close()
 			w.hub.Jump(31 * 24 * time.Hour)
@@ -162,8 +169,12 @@ func TestAZombieIsFencedByWhateverStands(t *testing.T) { // C4, C9
 				zombie := w.grant(w.desk("worker-1"), task())
 				w.hub.Jump(10 * time.Minute)
 				meanwhile(t, w, w.grant(w.desk("worker-2"), task(again)))
+				w.forget()
 				if _, err := zombie.Complete(t.Context(), done(t)); !errors.Is(err, claim.ErrFenced) {
 					t.Errorf("complete: %v, want ErrFenced", err)
+				}
+				if requests := w.requests("worker-1"); len(requests) != 2 {
+					t.Errorf("it sent %q, want one write and one look", requests)
 				}
 			})
 		})
@@ -180,6 +191,9 @@ func TestAFencedOwnerAsksTheStoreNoMore(t *testing.T) { // C4
 		w.wantRequests("worker-1", "replace 412", "read 200")
 		if cause := context.Cause(zombie.Context()); !errors.Is(cause, claim.ErrFenced) {
 			t.Errorf("its context ended with %v, want ErrFenced", cause)
+		}
+		if left := zombie.Left(); left != 0 {
+			t.Errorf("%v left of a lease that somebody else holds", left)
 		}
 		time.Sleep(time.Hour)
 		w.wantRequests("worker-1", "replace 412", "read 200")
@@ -361,6 +375,28 @@ func TestALeaseIsRenewedForAsLongAsItIsHeld(t *testing.T) { // C1, C5
 		if fmt.Sprintf("%+v", last) != fmt.Sprintf("%+v", first) {
 			t.Errorf("the renewals changed\n%+v\nto %+v", first, last)
 		}
+	})
+}
+
+// A slow store must not stretch the period: it is the lease that is short.
+func TestARenewalIsDueAThirdOfALeaseAfterTheLastWasSent(t *testing.T) { // C5
+	inWorld(t, func(t *testing.T, w *world) {
+		w.grant(w.desk("worker-1"), task())
+		w.arm(control.Rule{Match: match(nil), When: "after", Do: "delay", Delay: control.Duration(9 * time.Second)})
+		w.forget()
+		time.Sleep(1010 * time.Second)
+		w.wantRequests("worker-1", slices.Repeat([]string{"replace 200"}, 10)...)
+	})
+}
+
+func TestARenewalPeriodMayBeChosen(t *testing.T) {
+	inWorld(t, func(t *testing.T, w *world) {
+		d := w.desk("worker-1")
+		d.Renewal = 20 * time.Second
+		w.grant(d, task())
+		w.forget()
+		time.Sleep(61 * time.Second)
+		w.wantRequests("worker-1", slices.Repeat([]string{"replace 200"}, 3)...)
 	})
 }
 
@@ -779,6 +815,48 @@ func TestAWriteGivesUpWithItsCaller(t *testing.T) { // C9
 				}
 				if took := time.Since(begun); took != 30*time.Second {
 					t.Errorf("it took %v", took)
+				}
+			})
+		})
+	}
+}
+
+// What is worth doing only while the lease stands ends with it.
+func TestACallIsNotWaitedForLongerThanTheLeaseIsTrusted(t *testing.T) { // C5
+	for _, write := range writes[:2] {
+		t.Run(write.says, func(t *testing.T) {
+			inWorld(t, func(t *testing.T, w *world) {
+				asked := time.Now()
+				lease := w.grant(w.desk("worker-1"), task())
+				time.Sleep(aMinute)
+				w.arm(control.Rule{Match: control.Match{Client: "worker-1"}, Do: "silence"})
+				if err := write.write(t, t.Context(), lease); !errors.Is(err, claim.ErrLost) {
+					t.Errorf("%v, want ErrLost", err)
+				}
+				if ended := time.Since(asked); ended != trust {
+					t.Errorf("it ended after %v, want %v", ended, trust)
+				}
+			})
+		})
+	}
+}
+
+func TestAWriteThatTheStoreRefusesIsNotTriedAgain(t *testing.T) {
+	for _, write := range writes {
+		t.Run(write.says, func(t *testing.T) {
+			inWorld(t, func(t *testing.T, w *world) {
+				lease := w.grant(w.desk("worker-1"), task())
+				time.Sleep(aMinute)
+				before := w.stands()
+				w.arm(control.Rule{Match: match(write.body), Do: "answer", Status: http.StatusRequestEntityTooLarge})
+				w.forget()
+				if err := write.write(t, t.Context(), lease); !errors.Is(err, message.ErrRefused) || errors.Is(err, claim.ErrLost) {
+					t.Errorf("%v, want it refused", err)
+				}
+				w.wantRequests("worker-1", "replace 413")
+				w.wantVersion(before)
+				if lease.Context().Err() != nil {
+					t.Error("the lease is lost, although nobody else has it")
 				}
 			})
 		})
