@@ -109,7 +109,10 @@ var architecture = []row{
 
 	{pkg: "emulator", ring: "emulator"},
 	{pkg: "emulator/amqp", ring: "emulator layer"},
+	{pkg: "emulator/authority", ring: "emulator layer"},
 	{pkg: "emulator/control", ring: "emulator layer"},
+	{pkg: "emulator/door", ring: "emulator layer"},
+	{pkg: "emulator/identity", ring: "emulator layer"},
 	{pkg: "emulator/inprocess", ring: "emulator layer"},
 	{pkg: "emulator/servicebus", ring: "emulator"},
 	{pkg: "emulator/servicebus/broker", ring: "emulator"},
@@ -148,7 +151,7 @@ var libraries = []struct {
 	{"go.yaml.in/yaml/v4", []string{"command", "internal/downstream"}, "handlers are declared in YAML and nothing else is"},
 	{"golang.org/x/net/http/httpguts", []string{"internal/downstream"}, "internal/downstream alone writes headers that an operator declared"},
 	{"golang.org/x/sync/errgroup", []string{"command"}, "commands run several things side by side until the first ends"},
-	{"github.com/coder/websocket", []string{"emulator"}, "WebSocket is a door of the emulator"},
+	{"github.com/coder/websocket", []string{"emulator/door"}, "AMQP over WebSocket enters by emulator/door alone"},
 	{"github.com/tidwall/jsonc", []string{"emulator"}, "comments in JSON stand only in the emulator's configuration"},
 	{"github.com/sosodev/duration", []string{"emulator"}, "ISO 8601 durations stand only in the emulator's configuration"},
 }
