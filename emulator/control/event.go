@@ -13,7 +13,8 @@ import (
 // JSON.
 //
 //	servicebus: connected, disconnected, enqueued, duplicate-dropped, scheduled, activated,
-//	            delivered, lock-renewed, lock-expired, settled, settle-refused, dead-lettered
+//	            delivered, lock-renewed, lock-expired, settled, settle-refused, dead-lettered,
+//	            session-locked, session-lock-renewed, session-lock-expired, session-released
 //	cosmos:     request
 //	downstream: call (arrived), reply
 //	any:        rule-reached, rule-released, peer-gone
@@ -29,6 +30,7 @@ type Event struct {
 	// Service Bus.
 	CorrelationID  string     `json:"correlationId,omitempty"`
 	Subject        string     `json:"subject,omitempty"`
+	Session        string     `json:"session,omitempty"` // SessionID
 	SequenceNumber int64      `json:"sequenceNumber,omitempty"`
 	Delivery       int        `json:"delivery,omitempty"` // as the receiver counts, 1 is the first
 	LockedUntil    *time.Time `json:"lockedUntil,omitempty"`

@@ -3,7 +3,6 @@ package servicebus_test
 import (
 	"context"
 	"fmt"
-	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -264,20 +263,6 @@ func TestReceiveAndDeleteRemovesOnDelivery(t *testing.T) {
 		}
 		w.must(other.CompleteMessage(w.ctx, b, nil))
 		w.receiveNothing(other)
-	})
-}
-
-func TestDeferringIsRefusedByName(t *testing.T) {
-	inBubble(t, func(t *testing.T, w *world) {
-		w.send("tasks", "a")
-		r := w.receiver(w.client("worker-1"), "tasks")
-		err := r.DeferMessage(w.ctx, w.receive(r), nil)
-		if err == nil || !strings.Contains(err.Error(), "defer: not supported by this emulator yet") {
-			t.Fatalf("defer: %v", err)
-		}
-		if e := w.event("settle-refused", "a"); e.Disposition != "deferred" {
-			t.Errorf("refusal recorded as %+v", e)
-		}
 	})
 }
 

@@ -27,6 +27,9 @@ type Consumer struct {
 	mode   Mode
 	wake   chan<- struct{}
 
+	session *session      // whose lock it has; nil in a queue without sessions
+	lost    chan struct{} // closed when that lock has run out
+
 	// What follows belongs to the queue's mutex.
 	credit int  // what may still be reserved
 	hungry bool // is in the queue's line
@@ -60,6 +63,9 @@ func (c *Consumer) Collect(credit int) []Reservation {
 	}
 	c.credit = credit - len(c.inbox)
 	q.seat(c)
+	if c.session != nil {
+		q.mark(c.session)
+	}
 	q.serve()
 	for _, e := range c.inbox {
 		c.taken = append(c.taken, Reservation{c, e})
@@ -71,7 +77,8 @@ func (c *Consumer) Collect(credit int) []Reservation {
 }
 
 // Close takes the consumer off the queue. What was reserved for it and not collected is available again at once, the
-// rest when its Begin or Cancel is called; its locks stay.
+// rest when its Begin or Cancel is called. Its locks stay; but the lock of a session, and every lock under it, ends with
+// the consumer that has it.
 func (c *Consumer) Close() {
 	q := c.queue
 	now := q.begin()
@@ -79,13 +86,21 @@ func (c *Consumer) Close() {
 	if c.closed {
 		return
 	}
+	q.retire(c, now)
+	if s := c.session; s != nil && s.holder == c {
+		q.release(s, now)
+	}
+	q.serve()
+}
+
+// retire closes a consumer and gives back what it has not collected.
+func (q *Queue) retire(c *Consumer, now time.Time) {
 	c.closed = true
 	q.unseat(c)
 	for _, e := range c.inbox {
 		q.giveBack(e, now)
 	}
 	c.inbox = nil
-	q.serve()
 }
 
 // wants reports whether the consumer has credit and room.
@@ -95,7 +110,7 @@ func (c *Consumer) wants() bool {
 
 // seat puts a consumer that wants messages at the end of the line.
 func (q *Queue) seat(c *Consumer) {
-	if !c.hungry && c.wants() {
+	if !c.hungry && c.session == nil && c.wants() {
 		c.hungry = true
 		q.hungry = append(q.hungry, c)
 	}
@@ -110,6 +125,10 @@ func (q *Queue) unseat(c *Consumer) {
 
 // serve reserves available messages, in order, for the consumers in the line.
 func (q *Queue) serve() {
+	if q.config.RequiresSession {
+		q.serveSessions()
+		return
+	}
 	for len(q.hungry) > 0 {
 		c := q.hungry[0]
 		if !c.wants() { // its credit was lowered
@@ -120,17 +139,22 @@ func (q *Queue) serve() {
 		if e == nil {
 			return
 		}
-		e.state = Reserved
-		q.setDeadline(e, time.Time{})
-		c.inbox = append(c.inbox, e)
-		c.credit--
+		c.reserve(e)
 		if !c.wants() {
 			q.unseat(c)
 		}
-		select {
-		case c.wake <- struct{}{}:
-		default:
-		}
+	}
+}
+
+// reserve promises an entry to the consumer.
+func (c *Consumer) reserve(e *entry) {
+	e.state = Reserved
+	c.queue.setDeadline(e, time.Time{})
+	c.inbox = append(c.inbox, e)
+	c.credit--
+	select {
+	case c.wake <- struct{}{}:
+	default:
 	}
 }
 
@@ -149,20 +173,7 @@ func (r Reservation) Begin() *Delivery {
 		return nil
 	}
 	q.times.accessed = now
-	if c.mode == PeekLock {
-		q.lock(e, c.client, now)
-	}
-	d := e.delivery()
-	event := q.event("delivered", c.client, e)
-	event.Delivery = int(e.failures) + 1
-	if c.mode == PeekLock {
-		event.LockedUntil = &d.LockedUntil
-	}
-	q.hub.Record(event)
-	if c.mode == ReceiveAndDelete {
-		q.forget(e)
-	}
-	return d
+	return q.deliver(e, c.client, c.mode, now)
 }
 
 // Cancel makes the message available again, at its old place. The credit it used stays used until the next Collect.

@@ -41,7 +41,7 @@ func (q *Queue) move(e *entry, reason, client string, delivery int) {
 		failures: e.failures,
 		changes:  e.changes,
 		source:   q.config.Name,
-		index:    -1,
+		deadline: deadline{index: -1},
 	}
 	q.remove(e)
 	dead := q.deadLetters

@@ -9,14 +9,25 @@ import (
 // lock gives a reserved entry a new lock that starts now.
 func (q *Queue) lock(e *entry, client string, now time.Time) {
 	e.state, e.client = Locked, client
-	e.token, e.lockedUntil = NewToken(), now.Add(q.config.LockDuration)
+	e.token = NewToken()
 	q.locks[e.token] = e
+	if s := e.session; s != nil {
+		// Its lock is the session's and has no end of its own.
+		e.lockedUntil = s.lockedUntil
+		s.held[e] = struct{}{}
+		q.setDeadline(e, time.Time{})
+		return
+	}
+	e.lockedUntil = now.Add(q.config.LockDuration)
 	q.setDeadline(e, e.lockedUntil)
 }
 
 func (q *Queue) unlock(e *entry) {
 	if e.state == Locked {
 		delete(q.locks, e.token)
+		if e.session != nil {
+			delete(e.session.held, e)
+		}
 	}
 }
 
@@ -26,6 +37,11 @@ func (q *Queue) lockExpired(e *entry, now time.Time) {
 		q.setDeadline(e, now.Add(q.config.LockDuration))
 		return
 	}
+	q.lockEnded(e, now)
+}
+
+// lockEnded is the failure that the end of a lock is.
+func (q *Queue) lockEnded(e *entry, now time.Time) {
 	event, until := q.event("lock-expired", e.client, e), e.lockedUntil
 	event.Delivery, event.LockedUntil = int(e.failures)+1, &until
 	q.hub.Record(event)
@@ -53,6 +69,10 @@ func (q *Queue) giveBack(e *entry, now time.Time) {
 		q.forget(e)
 		return
 	}
+	if e.deferred {
+		q.shelve(e)
+		return
+	}
 	e.state = Available
 	expires := e.expires()
 	if q.isDeadLetter {
@@ -63,6 +83,10 @@ func (q *Queue) giveBack(e *entry, now time.Time) {
 		return
 	}
 	q.setDeadline(e, expires)
+	if e.session != nil {
+		q.offer(e)
+		return
+	}
 	q.shelf.giveBack(e)
 }
 
@@ -71,8 +95,11 @@ func (q *Queue) Renew(client string, tokens ...Token) ([]time.Time, error) {
 	now := q.begin()
 	defer q.end()
 	for _, t := range tokens {
-		if q.locks[t] == nil {
+		switch e := q.locks[t]; {
+		case e == nil:
 			return nil, fmt.Errorf("renew lock: %w", ErrLockLost)
+		case e.session != nil:
+			return nil, fmt.Errorf("renew lock of a message in a session: %w: renew the lock of the session", ErrInvalid)
 		}
 	}
 	until := now.Add(q.config.LockDuration)
@@ -101,7 +128,7 @@ func (q *Queue) Locked(t Token) *Message {
 // Disposition is how a consumer settles a message. Its text is what events show.
 type Disposition string
 
-// The dispositions. Defer is known and refused: deferred messages are not supported yet.
+// The dispositions.
 const (
 	Complete   Disposition = "completed"
 	Abandon    Disposition = "abandoned"
@@ -143,8 +170,6 @@ func (q *Queue) settle(t Token, s Settlement, now time.Time) error {
 	switch {
 	case e == nil:
 		return ErrLockLost
-	case s.Disposition == Defer:
-		return fmt.Errorf("defer: %w", ErrUnsupported)
 	case s.Disposition == DeadLetter && q.isDeadLetter:
 		return fmt.Errorf("dead-letter from a dead letter queue: %w", ErrInvalid)
 	}
@@ -168,6 +193,8 @@ func (q *Queue) settle(t Token, s Settlement, now time.Time) error {
 		q.fail(e, now)
 	case Release:
 		q.giveBack(e, now)
+	case Defer:
+		q.shelve(e)
 	case DeadLetter:
 		q.move(e, s.Reason, s.Client, int(e.failures)+1)
 	}

@@ -276,6 +276,7 @@ func (q *Queue) discard() {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	q.gone = true
+	q.endSessions()
 	for e := range q.shelf.from(0) {
 		if e.state != Reserved {
 			q.quota.give(int64(e.message.Size))

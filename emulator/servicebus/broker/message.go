@@ -20,6 +20,10 @@ var (
 	ErrExists = errors.New("already exists")
 	// ErrDisabled: the entity's status does not allow it.
 	ErrDisabled = errors.New("messaging entity is currently disabled")
+	// ErrSessionLocked: somebody else has the lock of the session.
+	ErrSessionLocked = errors.New("the requested session cannot be accepted. It may be locked by another receiver")
+	// ErrSessionLockLost: nobody has the lock of the session, or not any more.
+	ErrSessionLockLost = errors.New("the session lock has expired on the session, or was never taken. Accept the session again")
 	// ErrInvalid: the message or the request breaks a rule of the service.
 	ErrInvalid = errors.New("invalid")
 	// ErrUnsupported: the service does it, this emulator does not yet.
@@ -67,6 +71,8 @@ const (
 	Locked
 	// Scheduled waits for its time.
 	Scheduled
+	// Deferred was put aside by a consumer and is received by its sequence number only.
+	Deferred
 	// Gone is completed, expired, moved or cancelled.
 	Gone
 )
@@ -75,6 +81,7 @@ const (
 type Delivery struct {
 	Message          *Message
 	State            State
+	Deferred         bool // received by its sequence number, or waiting for that
 	SequenceNumber   int64
 	EnqueuedAt       time.Time
 	TimeToLive       time.Duration // the smaller of message's and entity's; Forever if neither has one
@@ -99,18 +106,21 @@ type entry struct {
 	token       Token
 	lockedUntil time.Time
 	client      string // who holds the lock
+	deferred    bool   // it was put aside, and is deferred again when its lock ends
+	session     *session
 	source      string // the path it was dead-lettered from
 	changes     map[string]any
 
-	// Every state has at most one deadline: the end of the time to live, of the lock, or of the schedule.
-	deadline time.Time
-	index    int // in the queue's deadline heap, -1 if in none
+	deadline deadline // the end of the time to live, of the lock, or of the schedule
 }
+
+func (e *entry) due() *deadline { return &e.deadline }
 
 func (e *entry) delivery() *Delivery {
 	d := &Delivery{
 		Message:          e.message,
 		State:            e.state,
+		Deferred:         e.deferred,
 		SequenceNumber:   e.seq,
 		EnqueuedAt:       e.enqueued,
 		TimeToLive:       e.ttl,

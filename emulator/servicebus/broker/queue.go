@@ -10,6 +10,9 @@ import (
 	"oneeffect/emulator/control"
 )
 
+const noSessionID = "The SessionId was not set on a message, and it cannot be sent to the entity. " +
+	"Entities that have session support enabled can only receive messages that have the SessionId set to a valid value."
+
 // Queue is a queue, a subscription, the dead letter queue of either, or the inlet of a topic, which is a queue whose
 // messages do not stay.
 type Queue struct {
@@ -36,6 +39,12 @@ type Queue struct {
 	history   history
 	hungry    []*Consumer // with credit and room, in the order in which they got it
 	announced time.Time   // the deadline the timekeeper knows
+
+	// Of a queue that requires sessions:
+	sessions   map[string]*session
+	dirty      []*session   // to be looked at by serve
+	ready      []*session   // with messages and, at least when they were entered, without a holder
+	applicants []*Applicant // who wait for a session, in their order
 
 	wakeAt    time.Time // these two belong to the timekeeper
 	wakeIndex int
@@ -68,6 +77,7 @@ func (n *Namespace) bareQueue(c QueueConfig, shared *quota) *Queue {
 		changed:   make(chan struct{}),
 		times:     times{created: now, updated: now},
 		locks:     make(map[Token]*entry),
+		sessions:  make(map[string]*session),
 		history:   newHistory(c.DuplicateWindow),
 		wakeIndex: -1,
 	}
@@ -123,28 +133,10 @@ func (q *Queue) announce() {
 	if len(q.deadlines) == 0 {
 		return
 	}
-	if at := q.deadlines[0].deadline; q.announced.IsZero() || at.Before(q.announced) {
+	if at := q.deadlines[0].due().at; q.announced.IsZero() || at.Before(q.announced) {
 		q.announced = at
 		q.keeper.set(q, at)
 	}
-}
-
-// advance does everything whose time has come, then serves consumers with what that set free.
-func (q *Queue) advance(now time.Time) {
-	if len(q.deadlines) == 0 || q.deadlines[0].deadline.After(now) {
-		return
-	}
-	for len(q.deadlines) > 0 && !q.deadlines[0].deadline.After(now) {
-		switch e := q.deadlines[0]; e.state {
-		case Locked:
-			q.lockExpired(e, now)
-		case Scheduled:
-			q.activate(e, now)
-		default:
-			q.expire(e)
-		}
-	}
-	q.serve()
 }
 
 // Enqueue takes messages from a sender, all or none. It returns their sequence numbers, 0 for a duplicate that was
@@ -157,6 +149,12 @@ func (q *Queue) Enqueue(client string, messages ...*Message) ([]int64, error) {
 	for _, m := range messages {
 		if len([]rune(m.ID)) > MaxMessageID {
 			return nil, fmt.Errorf("message id of %d characters: %w: at most %d are allowed", len([]rune(m.ID)), ErrInvalid, MaxMessageID)
+		}
+		if q.config.RequiresSession && !m.InSession {
+			return nil, fmt.Errorf("send to %s: %w: %s", q.config.Name, ErrInvalid, noSessionID)
+		}
+		if len([]rune(m.SessionID)) > MaxSessionID {
+			return nil, fmt.Errorf("session id of %d characters: %w: at most %d are allowed", len([]rune(m.SessionID)), ErrInvalid, MaxSessionID)
 		}
 		size += m.Size
 	}
@@ -217,6 +215,13 @@ func (q *Queue) place(client, kind string, m *Message, now time.Time) *entry {
 	}
 	q.shelf.add(e)
 	q.setDeadline(e, e.expires())
+	switch {
+	case !q.config.RequiresSession:
+	case m.InSession:
+		q.enter(e)
+	default: // only what comes from another entity gets so far
+		q.deadLetter(e, "Session ID is null.", "Session enabled entity doesn't allow a message whose session identifier is null.")
+	}
 	return e
 }
 
@@ -226,7 +231,7 @@ func (q *Queue) newEntry(m *Message, now time.Time) *entry {
 	if m.TimeToLive > 0 {
 		ttl = min(ttl, m.TimeToLive)
 	}
-	return &entry{message: m, seq: q.sequence, enqueued: now, ttl: ttl, index: -1}
+	return &entry{message: m, seq: q.sequence, enqueued: now, ttl: ttl, deadline: deadline{index: -1}}
 }
 
 // Peek returns up to n messages from a sequence number on, in every state, without locking them.
@@ -256,6 +261,17 @@ func (q *Queue) remove(e *entry) {
 	q.setDeadline(e, time.Time{})
 	q.unlock(e)
 	q.shelf.remove(e)
+	if s := e.session; s != nil {
+		e.session = nil
+		s.entries--
+		q.tidy(s)
+	}
+}
+
+// recordSession writes an event about a session's lock.
+func (q *Queue) recordSession(kind string, s *session, client string) {
+	until := s.lockedUntil
+	q.hub.Record(control.Event{Service: "servicebus", Kind: kind, Entity: q.entity, Client: client, Session: s.id, LockedUntil: &until})
 }
 
 // record writes an event about an entry. The hub's log has its own mutex, below the queue's.
@@ -272,6 +288,7 @@ func (q *Queue) event(kind, client string, e *entry) control.Event {
 		CorrelationID:  e.message.CorrelationID,
 		Subject:        e.message.Subject,
 		SequenceNumber: e.seq,
+		Session:        e.message.SessionID,
 	}
 }
 

@@ -4,7 +4,6 @@ import (
 	"container/heap"
 	"iter"
 	"slices"
-	"time"
 )
 
 // shelf keeps a queue's entries in the order of their sequence numbers, whatever their state, and finds the first
@@ -23,20 +22,18 @@ const compactAt = 256
 func (s *shelf) add(e *entry) { s.entries = append(s.entries, e) }
 
 // giveBack puts a taken entry back at its old place.
-func (s *shelf) giveBack(e *entry) { heap.Push(&s.returned, e) }
+func (s *shelf) giveBack(e *entry) { s.returned.add(e) }
 
 // first returns the available entry with the smallest sequence number, and nil if there is none. The caller changes
 // its state before asking again.
 func (s *shelf) first() *entry {
-	for len(s.returned) > 0 && s.returned[0].state != Available {
-		heap.Pop(&s.returned)
-	}
+	back := s.returned.peek()
 	for s.cursor < len(s.entries) && s.entries[s.cursor].state != Available {
 		s.cursor++
 	}
 	fresh := s.cursor < len(s.entries)
-	if len(s.returned) > 0 && (!fresh || s.returned[0].seq < s.entries[s.cursor].seq) {
-		return heap.Pop(&s.returned).(*entry)
+	if back != nil && (!fresh || back.seq < s.entries[s.cursor].seq) {
+		return s.returned.take()
 	}
 	if !fresh {
 		return nil
@@ -89,8 +86,29 @@ func (s *shelf) find(seq int64) *entry {
 	return nil
 }
 
-// returned is a heap of entries by sequence number.
+// returned is a heap of entries by sequence number. Those that are not available any more stay until they come up.
 type returned []*entry
+
+func (r *returned) add(e *entry) { heap.Push(r, e) }
+
+// peek returns the first available entry, nil if there is none.
+func (r *returned) peek() *entry {
+	for len(*r) > 0 && (*r)[0].state != Available {
+		heap.Pop(r)
+	}
+	if len(*r) == 0 {
+		return nil
+	}
+	return (*r)[0]
+}
+
+// take takes the first available entry out, nil if there is none.
+func (r *returned) take() *entry {
+	if r.peek() == nil {
+		return nil
+	}
+	return heap.Pop(r).(*entry)
+}
 
 func (r returned) Len() int           { return len(r) }
 func (r returned) Less(i, j int) bool { return r[i].seq < r[j].seq }
@@ -102,41 +120,4 @@ func (r *returned) Pop() any {
 	old[len(old)-1] = nil
 	*r = old[:len(old)-1]
 	return e
-}
-
-// deadlines is a heap of entries by the time at which something happens to them.
-type deadlines []*entry
-
-func (d deadlines) Len() int           { return len(d) }
-func (d deadlines) Less(i, j int) bool { return d[i].deadline.Before(d[j].deadline) }
-func (d deadlines) Swap(i, j int) {
-	d[i], d[j] = d[j], d[i]
-	d[i].index, d[j].index = i, j
-}
-func (d *deadlines) Push(x any) {
-	e := x.(*entry)
-	e.index = len(*d)
-	*d = append(*d, e)
-}
-func (d *deadlines) Pop() any {
-	old := *d
-	e := old[len(old)-1]
-	old[len(old)-1] = nil
-	*d = old[:len(old)-1]
-	e.index = -1
-	return e
-}
-
-// setDeadline gives an entry its one deadline; the zero time takes it away.
-func (q *Queue) setDeadline(e *entry, at time.Time) {
-	e.deadline = at
-	switch {
-	case at.IsZero() && e.index >= 0:
-		heap.Remove(&q.deadlines, e.index)
-	case at.IsZero():
-	case e.index >= 0:
-		heap.Fix(&q.deadlines, e.index)
-	default:
-		heap.Push(&q.deadlines, e)
-	}
 }

@@ -72,8 +72,9 @@ func (t *Topic) spread(client string, m *Message, now time.Time) {
 			t.place(s.queue, client, c, now)
 		}
 		if err != nil {
-			e := t.place(s.queue, client, m, now)
-			s.queue.deadLetter(e, "FilterException", err.Error())
+			if e := t.place(s.queue, client, m, now); e.state != Gone {
+				s.queue.deadLetter(e, "FilterException", err.Error())
+			}
 		}
 		s.queue.serve()
 		s.queue.end()
@@ -84,7 +85,7 @@ func (t *Topic) spread(client string, m *Message, now time.Time) {
 func (t *Topic) place(q *Queue, client string, m *Message, now time.Time) *entry {
 	q.quota.add(int64(m.Size))
 	e := q.place(client, "enqueued", m, now)
-	if ceiling := t.inlet.config.TimeToLive; ceiling < e.ttl {
+	if ceiling := t.inlet.config.TimeToLive; ceiling < e.ttl && e.state != Gone {
 		e.ttl = ceiling
 		q.setDeadline(e, e.expires())
 	}
