@@ -6,6 +6,9 @@
 //	azcosmos     ──HTTP──▶ cosmos     ├── control: rules, events, clock ◀──HTTP── tests, drivers, curl
 //	workers      ──HTTP──▶ downstream ┘
 //
+// Every listener speaks TLS too, with a certificate of this run's own authority
+// (-ca-file), and -amqp speaks HTTP: AMQP over WebSocket, management and health.
+//
 // It listens on loopback only, unless -expose is given: its keys are published in
 // every emulator's documentation, and whoever reaches the control port rules it.
 //
@@ -21,18 +24,21 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
-	"net"
 	"net/http"
 	"os"
 	"os/signal"
+	"slices"
 	"strings"
 	"sync"
 	"syscall"
 	"time"
 
+	"oneeffect/emulator/authority"
 	"oneeffect/emulator/control"
 	"oneeffect/emulator/cosmos"
+	"oneeffect/emulator/door"
 	"oneeffect/emulator/downstream"
+	"oneeffect/emulator/identity"
 	"oneeffect/emulator/servicebus"
 )
 
@@ -44,6 +50,9 @@ func main() {
 		os.Exit(1)
 	}
 }
+
+// serviceBusResource is what tokens for Service Bus are for.
+const serviceBusResource = "https://servicebus.azure.net/"
 
 //go:embed config.json
 var defaultConfig string
@@ -63,24 +72,24 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 		return err
 	}
 	defer e.close()
-	doors := []*door{
-		{name: "amqp", address: s.amqp, serve: amqpServer(e.broker, log)},
-		{name: "cosmos", address: s.cosmos, serve: httpServer(e.store, log)},
-		{name: "downstream", address: s.downstream, serve: httpServer(e.world, log)},
-		{name: "control", address: s.control, serve: httpServer(e.hub.Handler(), log)},
-	}
-	if err := open(ctx, doors, s.expose, log); err != nil {
+	listeners := e.listeners(s, log)
+	if err := open(ctx, listeners, s.expose, log); err != nil {
 		return err
 	}
-	return e.serve(ctx, doors, stdout)
+	if err := certify(listeners, s); err != nil {
+		shut(listeners)
+		return err
+	}
+	return e.serve(ctx, listeners, stdout)
 }
 
 // emulators is the wiring: three services and the hub that they share.
 type emulators struct {
-	hub    *control.Hub
-	broker *servicebus.Server
-	store  *cosmos.Server
-	world  *downstream.Server
+	hub      *control.Hub
+	broker   *servicebus.Server
+	store    *cosmos.Server
+	world    *downstream.Server
+	identity *identity.Issuer
 }
 
 func assemble(s settings, log *slog.Logger) (*emulators, error) {
@@ -91,16 +100,63 @@ func assemble(s settings, log *slog.Logger) (*emulators, error) {
 	config.Keys = map[string]servicebus.Key{servicebus.DefaultKeyName: {Value: s.sasKey, Rights: servicebus.AllRights}}
 	config.Log = log
 	hub := control.New()
+	issuer := identity.New(hub.Now)
+	config.TokenCheck = func(token, _ string) (time.Time, error) { // which is for the whole service, not for one entity
+		return issuer.Check(token, serviceBusResource)
+	}
 	broker, err := servicebus.New(hub, config)
 	if err != nil {
 		return nil, err
 	}
 	return &emulators{
-		hub:    hub,
-		broker: broker,
-		store:  cosmos.New(hub, cosmos.Options{Key: s.cosmosKey}),
-		world:  downstream.New(hub),
+		hub:      hub,
+		broker:   broker,
+		store:    cosmos.New(hub, cosmos.Options{Key: s.cosmosKey}),
+		world:    downstream.New(hub),
+		identity: issuer,
 	}, nil
+}
+
+// listeners says what answers at which address.
+func (e *emulators) listeners(s settings, log *slog.Logger) []*listener {
+	web := func(name, address string, h http.Handler) *listener {
+		return &listener{name: name, address: address, answers: door.Door{HTTP: h, Log: log}}
+	}
+	var all []*listener
+	for _, address := range s.amqp.values {
+		all = append(all, &listener{name: "amqp", address: address, answers: serviceBus(e.broker, log)})
+	}
+	all = append(all,
+		web("cosmos", s.cosmos, e.store),
+		web("downstream", s.downstream, e.world),
+		web("control", s.control, e.hub.Handler()),
+	)
+	if s.msi != "" {
+		all = append(all, web("msi", s.msi, e.identity))
+	}
+	return all
+}
+
+// certify makes every listener speak TLS too, with one certificate for all of them.
+func certify(listeners []*listener, s settings) error {
+	hosts := slices.Clone(s.tlsHosts.values)
+	for _, l := range listeners {
+		hosts = append(hosts, l.Addr().String())
+	}
+	issuer, err := authority.New(hosts, time.Now())
+	if err != nil {
+		return fmt.Errorf("-tls-host: %w", err)
+	}
+	for _, l := range listeners {
+		l.answers.TLS = issuer.Server()
+	}
+	if s.caFile == "" {
+		return nil
+	}
+	if err := issuer.WriteFile(s.caFile); err != nil {
+		return fmt.Errorf("-ca-file: %w", err)
+	}
+	return nil
 }
 
 // readConfig reads the entities from a file, or from the one built in.
@@ -120,19 +176,19 @@ func readConfig(path string) (servicebus.Config, error) {
 	return config, nil
 }
 
-// serve answers on every door until the context ends or one of them breaks, and
+// serve answers on every listener until the context ends or one of them breaks, and
 // returns when nothing is left running.
-func (e *emulators) serve(life context.Context, doors []*door, stdout io.Writer) error {
+func (e *emulators) serve(life context.Context, listeners []*listener, stdout io.Writer) error {
 	ctx, end := context.WithCancelCause(life)
 	defer end(nil)
 	var serving sync.WaitGroup
-	for _, d := range doors {
+	for _, l := range listeners {
 		serving.Go(func() {
-			d.serve(ctx, d.listener, func(err error) { end(fmt.Errorf("serve %s: %w", d.name, err)) })
+			l.answers.Serve(ctx, l.Listener, func(err error) { end(fmt.Errorf("serve %s: %w", l.name, err)) })
 		})
 	}
-	for _, d := range doors {
-		fmt.Fprintln(stdout, d.name, d.listener.Addr())
+	for _, l := range listeners {
+		fmt.Fprintln(stdout, l.name, l.Addr())
 	}
 	fmt.Fprintln(stdout, "ready")
 	<-ctx.Done()
@@ -148,44 +204,4 @@ func (e *emulators) serve(life context.Context, doors []*door, stdout io.Writer)
 func (e *emulators) close() {
 	e.hub.Close()
 	_ = errors.Join(e.broker.Close(), e.store.Close(), e.world.Close()) // what was still open is cut, that is all
-}
-
-// shutdownGrace is how long requests under way may take to finish at the end.
-const shutdownGrace = time.Second
-
-// httpServer serves a handler until the context ends, then lets the requests
-// under way finish for a moment. It has no limit on the time of a whole request:
-// a long poll or a held call may take minutes.
-func httpServer(h http.Handler, log *slog.Logger) serveFunc {
-	return func(ctx context.Context, l net.Listener, broke func(error)) {
-		var connections sync.WaitGroup
-		defer connections.Wait()
-		server := &http.Server{
-			Handler:           h,
-			ReadHeaderTimeout: 10 * time.Second,
-			IdleTimeout:       2 * time.Minute,
-			MaxHeaderBytes:    64 << 10,
-			ErrorLog:          slog.NewLogLogger(log.Handler(), slog.LevelWarn),
-			BaseContext:       func(net.Listener) context.Context { return ctx },
-			ConnState: func(_ net.Conn, state http.ConnState) {
-				switch state {
-				case http.StateNew:
-					connections.Add(1)
-				case http.StateClosed, http.StateHijacked:
-					connections.Done()
-				}
-			},
-		}
-		connections.Go(func() {
-			<-ctx.Done()
-			grace, cancel := context.WithTimeout(context.WithoutCancel(ctx), shutdownGrace)
-			defer cancel()
-			if server.Shutdown(grace) != nil {
-				_ = server.Close() // what is still open is cut
-			}
-		})
-		if err := server.Serve(l); !errors.Is(err, http.ErrServerClosed) {
-			broke(err)
-		}
-	}
 }

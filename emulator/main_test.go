@@ -244,6 +244,10 @@ func TestWhatIsWrongWithTheFlagsIsSaidAtOnceWithItsRemedy(t *testing.T) {
 		{"every interface", []string{"-amqp", ":0"}, []string{"-amqp :0: other machines could reach", "-expose"}},
 		{"another interface", []string{"-amqp", "192.0.2.1:0"}, []string{"-expose"}},
 		{"a name", []string{"-amqp", "emulator.test:0"}, []string{"-expose"}},
+		{"one of several addresses", []string{"-amqp", "127.0.0.1:0,:0", "-amqp", "127.0.0.2"}, []string{"-amqp :0: other machines", "-amqp 127.0.0.2: want host:port"}},
+		{"an address for the identity", []string{"-msi", "192.0.2.1:0"}, []string{"-msi 192.0.2.1:0", "-expose"}},
+		{"no folder for the authority", []string{"-ca-file", "/no/such/ca.pem"}, []string{"-ca-file", "/no/such"}},
+		{"a host that is none", []string{"-tls-host", "two words"}, []string{"-tls-host", `"two words"`}},
 		{"no such configuration", []string{"-config", "/no/such.json"}, []string{"-config", "no such file"}},
 		{"a wrong configuration", []string{"-config", broken}, []string{"-config " + broken, "Namespaces", "Logging"}},
 	} {
@@ -266,27 +270,26 @@ func TestWhatIsWrongWithTheFlagsIsSaidAtOnceWithItsRemedy(t *testing.T) {
 	}
 }
 
-func TestADoorThatBreaksEndsTheProgramWithItsName(t *testing.T) {
+func TestAListenerThatBreaksEndsTheProgramWithItsName(t *testing.T) {
 	for _, broken := range []string{"amqp", "control"} {
 		t.Run(broken, func(t *testing.T) {
 			log := slog.New(slog.DiscardHandler)
-			e, err := assemble(settings{sasKey: "k", cosmosKey: cosmos.EmulatorKey}, log)
+			any := settings{amqp: list{values: []string{"127.0.0.1:0"}}, cosmos: "127.0.0.1:0", downstream: "127.0.0.1:0", control: "127.0.0.1:0"}
+			any.sasKey, any.cosmosKey = "k", cosmos.EmulatorKey
+			e, err := assemble(any, log)
 			if err != nil {
 				t.Fatal(err)
 			}
-			doors := []*door{
-				{name: "amqp", address: "127.0.0.1:0", serve: amqpServer(e.broker, log)},
-				{name: "control", address: "127.0.0.1:0", serve: httpServer(e.hub.Handler(), log)},
-			}
-			if err := open(t.Context(), doors, false, log); err != nil {
+			listeners := e.listeners(any, log)
+			if err := open(t.Context(), listeners, false, log); err != nil {
 				t.Fatal(err)
 			}
-			for _, d := range doors {
-				if d.name == broken {
-					_ = d.listener.Close()
+			for _, l := range listeners {
+				if l.name == broken {
+					_ = l.Close()
 				}
 			}
-			err = e.serve(t.Context(), doors, io.Discard)
+			err = e.serve(t.Context(), listeners, io.Discard)
 			if !errors.Is(err, net.ErrClosed) || !strings.Contains(err.Error(), "serve "+broken) {
 				t.Errorf("ended with %v, want it to name %s", err, broken)
 			}
@@ -310,7 +313,7 @@ func TestHelpListsTheFlags(t *testing.T) {
 	if err := run(t.Context(), []string{"-h"}, &stdout, io.Discard); err != nil {
 		t.Fatal(err)
 	}
-	for _, flag := range []string{"-amqp", "-cosmos", "-downstream", "-control", "-config", "-sas-key", "-cosmos-key", "-expose"} {
+	for _, flag := range []string{"-amqp", "-cosmos", "-downstream", "-control", "-config", "-sas-key", "-cosmos-key", "-expose", "-msi", "-ca-file", "-tls-host"} {
 		if !strings.Contains(stdout.String(), "\n  "+flag) {
 			t.Errorf("%s is not listed", flag)
 		}
