@@ -21,6 +21,7 @@ import (
 	"oneeffect/internal/servicebus"
 	"oneeffect/internal/telemetry"
 
+	"go.opentelemetry.io/contrib/instrumentation/net/http/otelhttp"
 	"golang.org/x/sync/errgroup"
 )
 
@@ -121,7 +122,9 @@ func run(ctx context.Context, args []string, getenv func(string) string, stdout,
 	}
 	fmt.Fprintf(stdout, "http %s\nready\n", listener.Addr())
 	parts, ctx := errgroup.WithContext(ctx)
-	parts.Go(func() error { return serve(ctx, listener, o.API(), s.grace) })
+	api := otelhttp.NewHandler(o.API(), "orchestrator", otelhttp.WithTracerProvider(traces.Traces),
+		otelhttp.WithMeterProvider(traces.Metrics), otelhttp.WithPropagators(traces.Propagator))
+	parts.Go(func() error { return serve(ctx, listener, api, s.grace) })
 	parts.Go(func() error { return o.Relay(ctx) })
 	parts.Go(func() error { return receiver.Run(ctx, o.Handle) })
 	return parts.Wait()

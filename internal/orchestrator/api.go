@@ -65,6 +65,7 @@ func (o *Orchestrator) create(w http.ResponseWriter, r *http.Request) {
 		o.problem(w, http.StatusUnprocessableEntity, err.Error())
 		return
 	}
+	e.TraceParent = traceparent(r.Context())
 	m, err := taskFor(e, entry, execution.ETag(make([]byte, 64))) // as long as a real ETag, and longer
 	if err != nil {
 		o.problem(w, http.StatusUnprocessableEntity, err.Error())

@@ -9,6 +9,8 @@ import (
 
 	"oneeffect/internal/execution"
 	"oneeffect/internal/message"
+
+	"go.opentelemetry.io/otel/propagation"
 )
 
 // taskFor is the message that asks for one run of an execution; ticket is the
@@ -83,5 +85,17 @@ func (o *Orchestrator) resend(ctx context.Context, entry execution.Entry) error 
 	if stands.Execution.Status != execution.Running || stands.Execution.Run != entry.Run {
 		return o.Store.Sent(ctx, entry)
 	}
-	return o.dispatch(ctx, stands.Execution, entry, stands.ETag)
+	return o.dispatch(withTraceparent(ctx, stands.Execution.TraceParent), stands.Execution, entry, stands.ETag)
+}
+
+// traceparent is the W3C header of the request's trace, kept with the execution
+// so that what a relay sends later belongs to it too.
+func traceparent(ctx context.Context) string {
+	header := propagation.MapCarrier{}
+	propagation.TraceContext{}.Inject(ctx, header)
+	return header["traceparent"]
+}
+
+func withTraceparent(ctx context.Context, traceparent string) context.Context {
+	return propagation.TraceContext{}.Extract(ctx, propagation.MapCarrier{"traceparent": traceparent})
 }

@@ -1,6 +1,7 @@
 package sim
 
 import (
+	"context"
 	"io"
 	"net/http"
 	"net/http/httptest"
@@ -28,8 +29,13 @@ func story(t *testing.T, tell func(t *testing.T, w *world)) {
 // submit creates an execution over the API.
 func (w *world) submit(body string) *http.Response {
 	w.t.Helper()
+	return w.submitIn(context.Background(), body)
+}
+
+func (w *world) submitIn(ctx context.Context, body string) *http.Response {
+	w.t.Helper()
 	recorder := httptest.NewRecorder()
-	w.api.API().ServeHTTP(recorder, httptest.NewRequest(http.MethodPost, "/v1/executions", strings.NewReader(body)))
+	w.api.API().ServeHTTP(recorder, httptest.NewRequestWithContext(ctx, http.MethodPost, "/v1/executions", strings.NewReader(body)))
 	response := recorder.Result()
 	if response.StatusCode != http.StatusCreated {
 		answer, _ := io.ReadAll(response.Body)

@@ -21,6 +21,8 @@ import (
 	"oneeffect/internal/orchestrator"
 	"oneeffect/internal/servicebus"
 	"oneeffect/internal/worker"
+
+	"go.opentelemetry.io/otel/trace"
 )
 
 // The diagram's own numbers: lock and lease of five minutes.
@@ -52,10 +54,12 @@ type world struct {
 	store   *cosmosemulator.Server
 	outside *downstreamemulator.Server
 
-	view  *cosmos.Database // as "test"
-	bus   *servicebus.Client
-	stops []func() // what ends the processes
-	api   *orchestrator.Orchestrator
+	view   *cosmos.Database // as "test"
+	bus    *servicebus.Client
+	stops  []func() // what ends the processes
+	ended  bool
+	tracer trace.Tracer // of all processes started from now on; nil: none
+	api    *orchestrator.Orchestrator
 }
 
 // newWorld starts the emulators. Everything ends with the test, before its bubble does.
@@ -84,6 +88,10 @@ func newWorld(t *testing.T) *world {
 
 // end stops the processes and then what they stood on.
 func (w *world) end() {
+	if w.ended {
+		return
+	}
+	w.ended = true
 	for _, stop := range w.stops {
 		stop()
 	}
@@ -107,6 +115,7 @@ func (w *world) connect(id string) (*cosmos.Database, *servicebus.Client) {
 	bus, err := servicebus.Dial(servicebus.Options{
 		ConnectionString: "Endpoint=sb://bus.example;SharedAccessKeyName=RootManageSharedAccessKey;SharedAccessKey=SAS_KEY_VALUE;UseDevelopmentEmulator=true",
 		ApplicationID:    id,
+		Tracer:           w.tracer,
 		NewConn:          func(ctx context.Context) (net.Conn, error) { return w.broker.Dial(ctx) },
 	})
 	if err != nil {
@@ -173,7 +182,7 @@ func (w *world) handlers(id string) map[string]message.Handler {
 	}
 	byType := map[string]message.Handler{}
 	for _, d := range declared {
-		h, err := d.Handler(downstream.Options{Transport: w.outside.Transport(), UserAgent: id})
+		h, err := d.Handler(downstream.Options{Transport: w.outside.Transport(), UserAgent: id, Tracer: w.tracer})
 		if err != nil {
 			w.t.Fatal(err)
 		}
