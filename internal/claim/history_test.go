@@ -17,7 +17,6 @@ type history struct {
 	now    time.Time
 	stands *claim.Claim
 	at     time.Time // of the last write
-	grants int
 }
 
 // TestNoHistoryBreaksAPromise runs random histories of one claim and holds every

@@ -120,10 +120,10 @@ func TestTake(t *testing.T) {
 		t.Run(test.says, func(t *testing.T) {
 			next, v, write := claim.Take(test.stands, test.age, test.ask, ours, terms)
 			got := v.Kind.String()
-			switch {
-			case v.Kind == claim.Refused:
+			switch v.Kind {
+			case claim.Refused:
 				got += " " + v.Reason
-			case v.Kind == claim.Over:
+			case claim.Over:
 				got += " " + v.Claim.Failure.Reason + " " + v.Claim.Failure.Outcome
 			}
 			if got != test.want || v.Claim.Fence != test.fence || write != test.writes {
