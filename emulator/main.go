@@ -111,7 +111,7 @@ func assemble(s settings, log *slog.Logger) (*emulators, error) {
 	return &emulators{
 		hub:      hub,
 		broker:   broker,
-		store:    cosmos.New(hub, cosmos.Options{Key: s.cosmosKey}),
+		store:    cosmos.New(hub, s.account),
 		world:    downstream.New(hub),
 		identity: issuer,
 	}, nil
@@ -131,6 +131,9 @@ func (e *emulators) listeners(s settings, log *slog.Logger) []*listener {
 		web("downstream", s.downstream, e.world),
 		web("control", s.control, e.hub.Handler()),
 	)
+	if s.compute != "" {
+		all = append(all, web("cosmos-compute", s.compute, e.store.ComputeGateway()))
+	}
 	if s.msi != "" {
 		all = append(all, web("msi", s.msi, e.identity))
 	}

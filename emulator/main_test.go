@@ -16,28 +16,27 @@ import (
 	"strings"
 	"testing"
 	"time"
-
-	"oneeffect/emulator/cosmos"
 )
 
-// anyPorts lets every door take a free port.
+// anyPorts lets every listener take a free port.
 var anyPorts = []string{"-amqp", "127.0.0.1:0", "-cosmos", "127.0.0.1:0", "-downstream", "127.0.0.1:0", "-control", "127.0.0.1:0"}
 
 // program is the emulator at work on real sockets.
 type program struct {
-	t       *testing.T
-	address map[string]string // of each door, by its name
-	stop    context.CancelFunc
-	ended   chan error
-	stderr  bytes.Buffer
-	client  *http.Client
+	t         *testing.T
+	address   map[string]string   // of each listener, by its name; of several, the last one
+	listening map[string][]string // all of them
+	stop      context.CancelFunc
+	ended     chan error
+	stderr    bytes.Buffer
+	client    *http.Client
 }
 
 // start runs the program until it says that it is ready.
 func start(t *testing.T, args ...string) *program {
 	t.Helper()
 	ctx, stop := context.WithCancel(t.Context())
-	p := &program{t: t, address: make(map[string]string), stop: stop, ended: make(chan error, 1)}
+	p := &program{t: t, address: make(map[string]string), listening: make(map[string][]string), stop: stop, ended: make(chan error, 1)}
 	reader, stdout := io.Pipe()
 	go func() {
 		err := run(ctx, append(append([]string{}, anyPorts...), args...), stdout, &p.stderr)
@@ -48,6 +47,7 @@ func start(t *testing.T, args ...string) *program {
 	for lines.Scan() && lines.Text() != "ready" {
 		name, address, _ := strings.Cut(lines.Text(), " ")
 		p.address[name] = address
+		p.listening[name] = append(p.listening[name], address)
 	}
 	if err := lines.Err(); err != nil {
 		t.Fatalf("not ready: %v; %v", err, <-p.ended)
@@ -236,6 +236,9 @@ func TestWhatIsWrongWithTheFlagsIsSaidAtOnceWithItsRemedy(t *testing.T) {
 		{"an unknown flag", []string{"-ampq", "x"}, []string{"-ampq", "emulator -h lists the flags"}},
 		{"an argument", []string{"up"}, []string{"unexpected argument up"}},
 		{"bad keys", []string{"-sas-key", "", "-cosmos-key", "secret!"}, []string{"-sas-key: cannot be empty", "-cosmos-key: must be base64"}},
+		{"an account that cannot be", []string{"-cosmos-consistency", "Total", "-cosmos-endpoint", "localhost:8081"}, []string{
+			"-cosmos-consistency Total: want one of Strong, ", "-cosmos-endpoint localhost:8081: want a URL",
+		}},
 		{"two ports in use", []string{"-cosmos", busy, "-control", busy}, []string{
 			"-cosmos " + busy + ": the port is in use", "another port with -cosmos", "-control " + busy + ": the port is in use",
 		}},
@@ -275,7 +278,7 @@ func TestAListenerThatBreaksEndsTheProgramWithItsName(t *testing.T) {
 		t.Run(broken, func(t *testing.T) {
 			log := slog.New(slog.DiscardHandler)
 			any := settings{amqp: list{values: []string{"127.0.0.1:0"}}, cosmos: "127.0.0.1:0", downstream: "127.0.0.1:0", control: "127.0.0.1:0"}
-			any.sasKey, any.cosmosKey = "k", cosmos.EmulatorKey
+			any.sasKey = "k"
 			e, err := assemble(any, log)
 			if err != nil {
 				t.Fatal(err)
@@ -313,7 +316,8 @@ func TestHelpListsTheFlags(t *testing.T) {
 	if err := run(t.Context(), []string{"-h"}, &stdout, io.Discard); err != nil {
 		t.Fatal(err)
 	}
-	for _, flag := range []string{"-amqp", "-cosmos", "-downstream", "-control", "-config", "-sas-key", "-cosmos-key", "-expose", "-msi", "-ca-file", "-tls-host"} {
+	for _, flag := range []string{"-amqp", "-cosmos", "-downstream", "-control", "-config", "-sas-key", "-cosmos-key",
+		"-cosmos-compute", "-cosmos-endpoint", "-cosmos-consistency", "-expose", "-msi", "-ca-file", "-tls-host"} {
 		if !strings.Contains(stdout.String(), "\n  "+flag) {
 			t.Errorf("%s is not listed", flag)
 		}

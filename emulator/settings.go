@@ -6,6 +6,8 @@ import (
 	"flag"
 	"fmt"
 	"io"
+	"net/url"
+	"slices"
 	"strings"
 
 	"oneeffect/emulator/cosmos"
@@ -17,12 +19,13 @@ type settings struct {
 	amqp                             list   // addresses
 	cosmos, downstream, control, msi string // addresses, msi "" for none
 
-	config    string // path of the entities' configuration, "" for the built-in one
-	sasKey    string
-	cosmosKey string
-	caFile    string // where the certificate authority is written, "" for nowhere
-	tlsHosts  list   // what the certificate is good for, besides the addresses
-	expose    bool
+	config   string // path of the entities' configuration, "" for the built-in one
+	sasKey   string
+	compute  string // address of the account's second gateway, "" for none
+	account  cosmos.Options
+	caFile   string // where the certificate authority is written, "" for nowhere
+	tlsHosts list   // what the certificate is good for, besides the addresses
+	expose   bool
 }
 
 // list is a flag that may be given several times, or once with commas. The first
@@ -52,12 +55,15 @@ func parse(args []string, stdout io.Writer) (settings, error) {
 	flags.Usage = func() {}
 	flags.Var(&s.amqp, "amqp", "addresses of Service Bus, each `host:port`; port 0 is any free one; several times, or with commas")
 	flags.StringVar(&s.cosmos, "cosmos", "127.0.0.1:8081", "address of Cosmos DB, `host:port`")
+	flags.StringVar(&s.compute, "cosmos-compute", "", "address of the same account behind the gateway that takes every item id, `host:port` (default: none)")
+	flags.StringVar(&s.account.Endpoint, "cosmos-endpoint", "", "`URL` that the account sends its clients to (default: where they have found it)")
+	flags.StringVar(&s.account.Consistency, "cosmos-consistency", "Session", "default consistency `level` of the account")
 	flags.StringVar(&s.downstream, "downstream", "127.0.0.1:8082", "address of the CRM and the print shop, `host:port`")
 	flags.StringVar(&s.control, "control", "127.0.0.1:8084", "address of rules, events and clock, `host:port`")
 	flags.StringVar(&s.msi, "msi", "", "address of a managed identity, `host:port`, for IDENTITY_ENDPOINT=http://host:port/msi (default: none)")
 	flags.StringVar(&s.config, "config", "", "queues and topics, a `file` in the official emulator's format (default: emulator/config.json, built in)")
 	flags.StringVar(&s.sasKey, "sas-key", servicebus.DefaultKey, "`key` of "+servicebus.DefaultKeyName)
-	flags.StringVar(&s.cosmosKey, "cosmos-key", cosmos.EmulatorKey, "account `key`, in base64")
+	flags.StringVar(&s.account.Key, "cosmos-key", cosmos.EmulatorKey, "account `key`, in base64")
 	flags.StringVar(&s.caFile, "ca-file", "", "write the certificate authority of this run to a `file`, for clients that come by TLS")
 	flags.Var(&s.tlsHosts, "tls-host", "`host` that clients reach the emulator by, for its certificate; several times, or with commas")
 	flags.BoolVar(&s.expose, "expose", false, "allow addresses that other machines can reach; the keys are public")
@@ -79,8 +85,14 @@ func parse(args []string, stdout io.Writer) (settings, error) {
 	if s.sasKey == "" {
 		mistakes = append(mistakes, errors.New("-sas-key: cannot be empty"))
 	}
-	if key, err := base64.StdEncoding.DecodeString(s.cosmosKey); err != nil || len(key) == 0 {
+	if key, err := base64.StdEncoding.DecodeString(s.account.Key); err != nil || len(key) == 0 {
 		mistakes = append(mistakes, errors.New("-cosmos-key: must be base64, like the key of an account"))
+	}
+	if levels := cosmos.ConsistencyLevels(); !slices.Contains(levels, s.account.Consistency) {
+		mistakes = append(mistakes, fmt.Errorf("-cosmos-consistency %s: want one of %s", s.account.Consistency, strings.Join(levels, ", ")))
+	}
+	if u, err := url.Parse(s.account.Endpoint); err != nil || s.account.Endpoint != "" && u.Host == "" {
+		mistakes = append(mistakes, fmt.Errorf("-cosmos-endpoint %s: want a URL, like https://127.0.0.1:8081/", s.account.Endpoint))
 	}
 	return s, errors.Join(mistakes...)
 }

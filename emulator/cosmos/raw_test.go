@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"oneeffect/emulator/cosmos"
+	"oneeffect/emulator/inprocess"
 )
 
 // request is one raw HTTP request, signed here from the service's description
@@ -37,6 +38,11 @@ type answer struct {
 
 func (w *world) send(r request) answer {
 	w.t.Helper()
+	return w.sendBy(w.server.Transport(), r)
+}
+
+func (w *world) sendBy(transport http.RoundTripper, r request) answer {
+	w.t.Helper()
 	req := must2(http.NewRequestWithContext(w.t.Context(), r.method, "http://cosmos.test:8081"+r.path, bytes.NewReader([]byte(r.body))))(w.t)
 	date := time.Now().UTC().Format(http.TimeFormat)
 	req.Header.Set("x-ms-date", date)
@@ -47,7 +53,7 @@ func (w *world) send(r request) answer {
 	for name, text := range r.headers {
 		req.Header.Set(name, text)
 	}
-	response := must2(w.server.Transport().RoundTrip(req))(w.t)
+	response := must2(transport.RoundTrip(req))(w.t)
 	defer response.Body.Close()
 	body := must2(io.ReadAll(response.Body))(w.t)
 	var refusal struct{ Code string }
@@ -276,6 +282,26 @@ func TestIdsThatTheRoutingGatewayDoesNotFindAgain(t *testing.T) {
 				t.Errorf("read %q (compute gateway %v): %d %s", id, compute, got.status, got.body)
 			}
 		}
+	}
+}
+
+func TestBothGatewaysAreOneAccount(t *testing.T) {
+	w := newWorldWith(t, cosmos.Options{Endpoint: "https://account.test/"})
+	w.container("claims", "/id")
+	compute := inprocess.Transport(w.server.ComputeGateway())
+	defer compute.Close()
+	key := map[string]string{"x-ms-documentdb-partitionkey": `["a/b"]`}
+	w.send(request{method: "POST", path: docs, headers: key, body: `{"id":"a/b"}`})
+	read := request{method: "GET", path: docs + "/a%2Fb", headers: key}
+	if first, second := w.send(read), w.sendBy(compute, read); first.status != 401 || second.status != 200 {
+		t.Errorf("read a/b: %d and %d, want 401 behind the older gateway and 200 behind the newer", first.status, second.status)
+	}
+	account := request{method: "GET", path: "/"}
+	if got := w.send(account); !strings.Contains(got.body, `"https://account.test/"`) {
+		t.Errorf("the account document is %s", got.body)
+	}
+	if got := w.sendBy(compute, account); !strings.Contains(got.body, `"http://cosmos.test:8081/"`) {
+		t.Errorf("the account document behind the newer gateway is %s", got.body)
 	}
 }
 

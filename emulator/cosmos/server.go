@@ -77,6 +77,16 @@ func New(h *control.Hub, o Options) *Server {
 // ClientOptions.Transport.
 func (s *Server) Transport() *inprocess.RoundTripper { return s.transport }
 
+// ComputeGateway is the same account behind the service's newer gateway, whatever
+// the account's options say of that. The account document has the address by which
+// a client has reached it.
+func (s *Server) ComputeGateway() http.Handler {
+	gateway := *s
+	gateway.options.ComputeGateway = true
+	gateway.options.Endpoint = ""
+	return &gateway
+}
+
 // Close ends the calls that came through Transport and waits for them. Calls
 // held by a late rule end when the hub is closed.
 func (s *Server) Close() error {
@@ -172,6 +182,9 @@ func (s *Server) read(c *call) *failure {
 
 // consistencyLevels are those of the service, strongest first.
 var consistencyLevels = []string{"Strong", "BoundedStaleness", "Session", "ConsistentPrefix", "Eventual"}
+
+// ConsistencyLevels are what Options.Consistency may be, strongest first.
+func ConsistencyLevels() []string { return slices.Clone(consistencyLevels) }
 
 // supported refuses headers that ask for what is not done here. Those that only
 // hint (priority, caches, continuation size) are let be.
