@@ -14,8 +14,12 @@ const (
 )
 
 // CheckExecutionID says what is wrong with an execution id: 1 to 96 of
-// A-Z a-z 0-9 . _ : -
+// A-Z a-z 0-9 . _ : -, but neither "." nor "..". The id is a segment of URLs, the
+// store's and ours, and there these two are not names but ways to another place.
 func CheckExecutionID(id string) error {
+	if id == "." || id == ".." {
+		return fmt.Errorf("taskExecutionId is %q, which no URL can name: choose another", id)
+	}
 	return checkName("taskExecutionId", id, MaxExecutionID, "._:-")
 }
 

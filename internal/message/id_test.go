@@ -18,7 +18,9 @@ func TestNamesThatTravelAreLimited(t *testing.T) {
 	}{
 		{"a", "", ""},
 		{"AZaz09._-", "", ""},
-		{"..", "", ""},
+		{".", `taskExecutionId is ".", which no URL can name: choose another`, ""},
+		{"..", `taskExecutionId is "..", which no URL can name: choose another`, ""},
+		{"...", "", ""},
 		{"-", "", ""},
 		{"order:82f3", "", `task type contains ':': only ` + typeAlphabet + ` are allowed`},
 		{
