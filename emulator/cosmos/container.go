@@ -16,7 +16,7 @@ func (s *Server) serveContainers(c *call) reply {
 	defer s.store.mu.Unlock()
 	d, ok := s.store.databases[c.target.database]
 	if !ok {
-		return s.record(c, reply{failure: refuse(http.StatusNotFound, "Owner resource does not exist: there is no database %q.", c.target.database)})
+		return s.record(c, reply{failure: noDatabase(c.target.database)})
 	}
 	if !c.target.single {
 		if c.request.Method != http.MethodPost {
@@ -150,7 +150,7 @@ func (s *Server) replaceContainer(c *call, k *container) reply {
 func (s *Server) containerList(c *call) (string, []*object, *failure) {
 	d, ok := s.store.databases[c.target.database]
 	if !ok {
-		return "", nil, refuse(http.StatusNotFound, "Owner resource does not exist: there is no database %q.", c.target.database)
+		return "", nil, noDatabase(c.target.database)
 	}
 	all := slices.SortedFunc(maps.Values(d.containers), func(a, b *container) int {
 		return cmp.Compare(a.serial, b.serial)

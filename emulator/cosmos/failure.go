@@ -22,8 +22,9 @@ const (
 	partitionKeyMismatch  = 1001
 	readSessionNotReached = 1002 // with 404
 	rangeGone             = 1002 // with 410
-	conditionNotMet       = 1110
+	ownerMissing          = 1003
 	crossPartitionQuery   = 1004
+	conditionNotMet       = 1110
 	throttled             = 3200
 )
 
@@ -33,6 +34,20 @@ func refuse(status int, format string, args ...any) *failure {
 
 func badRequest(format string, args ...any) *failure {
 	return refuse(http.StatusBadRequest, format, args...)
+}
+
+// noDatabase and noContainer are the 404 of what is asked for something inside
+// it. Its substatus tells clients that not the item is missing, but all of them.
+func noDatabase(database string) *failure {
+	f := refuse(http.StatusNotFound, "Owner resource does not exist: there is no database %q.", database)
+	f.substatus = ownerMissing
+	return f
+}
+
+func noContainer(database, container string) *failure {
+	f := refuse(http.StatusNotFound, "Owner resource does not exist: database %q has no container %q.", database, container)
+	f.substatus = ownerMissing
+	return f
 }
 
 // notImplemented refuses what the service does and this emulator does not.

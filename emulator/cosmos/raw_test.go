@@ -172,6 +172,24 @@ func TestSubstatusesTellRefusalsApart(t *testing.T) {
 	}
 }
 
+func TestAMissingContainerIsToldFromAMissingItem(t *testing.T) {
+	w := newWorld(t)
+	w.container("claims", "/id")
+	for path, want := range map[string]string{
+		docs + "/1": "",
+		strings.Replace(docs, "/claims/", "/other/", 1) + "/1":    "1003",
+		strings.Replace(docs, "/dbs/", "/dbs/other-", 1) + "/1":   "1003",
+		strings.Split(docs, "/colls/")[0] + "-other/colls":        "1003",
+		strings.Split(docs, "/colls/")[0] + "-other/colls/claims": "1003",
+		strings.Split(docs, "/colls/")[0] + "-other":              "",
+	} {
+		got := w.send(request{method: "GET", path: path, headers: keyOne})
+		if got.status != 404 || got.header.Get("x-ms-substatus") != want {
+			t.Errorf("GET %s: %d with substatus %q, want 404 with %q: %s", path, got.status, got.header.Get("x-ms-substatus"), want, got.body)
+		}
+	}
+}
+
 func TestEveryResponseHasWhatClientsRead(t *testing.T) {
 	w := newWorld(t)
 	w.container("claims", "/id")

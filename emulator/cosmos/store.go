@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"maps"
 	"math/rand/v2"
-	"net/http"
 	"slices"
 	"strings"
 	"sync"
@@ -136,11 +135,11 @@ func (s *store) dropOffers(owner string) {
 func (s *store) find(t target) (*container, *failure) {
 	d, ok := s.databases[t.database]
 	if !ok {
-		return nil, refuse(http.StatusNotFound, "Owner resource does not exist: there is no database %q.", t.database)
+		return nil, noDatabase(t.database)
 	}
 	c, ok := d.containers[t.container]
 	if !ok {
-		return nil, refuse(http.StatusNotFound, "Owner resource does not exist: database %q has no container %q.", t.database, t.container)
+		return nil, noContainer(t.database, t.container)
 	}
 	return c, nil
 }
