@@ -2,6 +2,7 @@ package identity_test
 
 import (
 	"context"
+	"crypto/rand"
 	"encoding/base64"
 	"encoding/json"
 	"errors"
@@ -107,7 +108,7 @@ func TestTheRealCredentialGetsATokenThatIsAccepted(t *testing.T) {
 	t.Setenv("IDENTITY_HEADER", "x")
 	transport := &http.Transport{}
 	defer transport.CloseIdleConnections()
-	options := &azidentity.ManagedIdentityCredentialOptions{}
+	options := &azidentity.ManagedIdentityCredentialOptions{ID: azidentity.ClientID(rand.Text())} // or the library takes another run's token
 	options.Transport = &http.Client{Transport: transport}
 	credential, err := azidentity.NewManagedIdentityCredential(options)
 	if err != nil {
