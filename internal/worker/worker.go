@@ -38,19 +38,37 @@ func (w *Worker) Handle(ctx context.Context, d message.Delivery) message.Settlem
 	trace.SpanFromContext(ctx).SetAttributes(attribute.String("oneeffect.task", job.task.ExecutionID))
 
 	lease, verdict, err := w.take(ctx, job) // 2, 7
+	var outcome message.Outcome
 	if err == nil && verdict.Kind == claim.Granted {
-		outcome := w.call(ctx, lease, job)                  // 3 4, 8 9
+		outcome = w.call(ctx, lease, job)                   // 3 4, 8 9
 		verdict, err = w.conclude(ctx, lease, job, outcome) // 10
 	}
 	if err == nil {
 		err = w.publish(ctx, job, verdict) // 11
 	}
 	settlement := settlementFor(verdict, err) // 11, carried out when Handle has returned
-	w.Log.LogAttrs(ctx, slog.LevelInfo, "handled",
-		slog.String("task", job.task.ExecutionID), slog.Int("run", job.task.Run), slog.Int("delivery", d.Count),
-		slog.Int64("fence", verdict.Claim.Fence), slog.String("verdict", verdict.Kind.String()),
-		slog.String("settlement", settlement.Action.String()), slog.Any("err", err))
+	w.tell(ctx, job, outcome, verdict, settlement, err)
 	return settlement
+}
+
+// tell logs one delivery as one line. It is a warning when the call brought no
+// effect or something did not answer: the words of the downstream, the store or
+// the topic are in it, since nothing else says why a task comes back.
+func (w *Worker) tell(ctx context.Context, j job, o message.Outcome, v claim.Verdict, s message.Settlement, err error) {
+	level := slog.LevelInfo
+	attrs := []slog.Attr{
+		slog.String("task", j.task.ExecutionID), slog.Int("run", j.task.Run), slog.Int("delivery", j.delivery.Count),
+		slog.Int64("fence", v.Claim.Fence), slog.String("verdict", v.Kind.String()), slog.String("settlement", s.Action.String()),
+	}
+	if o.Effect != message.EffectApplied && o.Description != "" {
+		level = slog.LevelWarn
+		attrs = append(attrs, slog.String("call", o.Description))
+	}
+	if err != nil {
+		level = slog.LevelWarn
+		attrs = append(attrs, slog.Any("err", err))
+	}
+	w.Log.LogAttrs(ctx, level, "handled", attrs...)
 }
 
 // job is one delivery with everything that is fixed before the claim is asked for.
@@ -138,6 +156,7 @@ func (w *Worker) conclude(ctx context.Context, lease *claim.Lease, j job, o mess
 // and what the handler declares decide; nothing else does.
 func (w *Worker) write(ctx context.Context, lease *claim.Lease, j job, o message.Outcome) (claim.Verdict, error) {
 	stands := lease.Claim()
+	keyed := j.keyed(stands)
 	now := j.delivery.BrokerNow()
 	switch {
 	case o.Effect == message.EffectApplied:
@@ -146,13 +165,13 @@ func (w *Worker) write(ctx context.Context, lease *claim.Lease, j job, o message
 			return claim.Verdict{}, err
 		}
 		return lease.Complete(ctx, result)
-	case !j.declared.Keyed && o.Effect == message.EffectUnknown:
+	case !keyed && o.Effect != message.EffectNotApplied:
 		return lease.Fail(ctx, claim.Failure{Reason: claim.OutcomeUnknown, Description: o.Description, Outcome: claim.EffectUnknown})
 	case !o.Retry:
 		return lease.Fail(ctx, claim.Failure{Reason: claim.PermanentFailure, Description: o.Description, Outcome: effectOf(stands, o)})
 	case o.Free && now.After(j.task.Deadline):
 		return lease.Fail(ctx, claim.Failure{Reason: claim.DeadlinePassed, Description: o.Description, Outcome: effectOf(stands, o)})
-	case j.declared.Keyed && claim.WindowPassed(stands.FirstCallAt, now.Add(j.declared.Timeout), j.declared.KeyWindow, w.KeyMargin):
+	case keyed && claim.WindowPassed(stands.FirstCallAt, now.Add(j.declared.Timeout), j.declared.KeyWindow, w.KeyMargin):
 		return lease.Fail(ctx, claim.Failure{Reason: claim.KeyWindowPassed, Description: o.Description, Outcome: claim.EffectUnknown})
 	case !o.Free && stands.Answered+1 >= j.declared.Attempts:
 		return lease.Fail(ctx, claim.Failure{Reason: claim.AttemptsExhausted, Description: o.Description, Outcome: effectOf(stands, o)})

@@ -2,6 +2,8 @@ package worker
 
 import (
 	"errors"
+	"log/slog"
+	"strings"
 	"testing"
 	"time"
 
@@ -40,6 +42,35 @@ func TestEveryVerdictHasASettlement(t *testing.T) { // D1
 		if got.Action == message.DeadLetter && got.Description == "" {
 			t.Errorf("%v %s: dead-lettered without a word for people", test.verdict.Kind, got.Reason)
 		}
+	}
+}
+
+func TestTheLogSaysWhyATaskComesBack(t *testing.T) {
+	refused := message.Outcome{Effect: message.EffectNotApplied, Retry: true, Free: true, Description: "POST: connection refused"}
+	for name, test := range map[string]struct {
+		outcome message.Outcome
+		err     error
+		want    string
+	}{
+		"applied":     {message.Outcome{Effect: message.EffectApplied}, nil, `level=INFO msg=handled task=82f3 run=1 delivery=2 fence=7 verdict=busy settlement="copy later"`},
+		"no call":     {message.Outcome{}, nil, `level=INFO msg=handled task=82f3 run=1 delivery=2 fence=7 verdict=busy settlement="copy later"`},
+		"call failed": {refused, nil, `level=WARN msg=handled task=82f3 run=1 delivery=2 fence=7 verdict=busy settlement="copy later" call="POST: connection refused"`},
+		"no store":    {message.Outcome{}, errors.New("no store"), `level=WARN msg=handled task=82f3 run=1 delivery=2 fence=7 verdict=busy settlement="copy later" err="no store"`},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var out strings.Builder
+			w := Worker{Log: slog.New(slog.NewTextHandler(&out, &slog.HandlerOptions{ReplaceAttr: func(_ []string, a slog.Attr) slog.Attr {
+				if a.Key == slog.TimeKey {
+					return slog.Attr{}
+				}
+				return a
+			}}))}
+			j := job{delivery: message.Delivery{Count: 2}, task: message.Task{ExecutionID: "82f3", Run: 1}}
+			w.tell(t.Context(), j, test.outcome, claim.Verdict{Kind: claim.Busy, Claim: claim.Claim{Fence: 7}}, message.Later(time.Minute), test.err)
+			if got := strings.TrimSpace(out.String()); got != test.want {
+				t.Errorf("logged %s\nwant   %s", got, test.want)
+			}
+		})
 	}
 }
 
