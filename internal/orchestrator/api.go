@@ -1,6 +1,7 @@
 package orchestrator
 
 import (
+	"bytes"
 	"context"
 	"crypto/rand"
 	"crypto/sha256"
@@ -10,6 +11,7 @@ import (
 	"io"
 	"log/slog"
 	"net/http"
+	"os"
 	"time"
 
 	"oneeffect/internal/claim"
@@ -27,9 +29,14 @@ const maxBody = 1 << 20
 // maxKey bounds an Idempotency-Key.
 const maxKey = 256
 
+// maxDepth bounds the nesting of a payload. The store takes documents of 128
+// levels, and the execution around the payload and the batch around that are
+// some of them.
+const maxDepth = 100
+
 // API is the orchestrator's HTTP interface.
 //
-//	POST /v1/executions       {"type":…, "payload":…, "executionId":…}   201, 200, 422
+//	POST /v1/executions       {"type":…, "payload":…, "executionId":…}   201, 200, 400, 413, 422
 //	GET  /v1/executions/{id}  the execution, with its ETag               200, 304, 404
 //	GET  /livez, /readyz
 //
@@ -41,10 +48,20 @@ func (o *Orchestrator) API() http.Handler {
 	mux.HandleFunc("GET /livez", func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusNoContent) })
 	mux.HandleFunc("GET /readyz", o.ready)
 	mux.HandleFunc("GET /{$}", o.home)
+	mux.HandleFunc("/v1/executions", o.notAllowed("POST", "POST creates an execution, GET /v1/executions/{id} shows it"))
+	mux.HandleFunc("/v1/executions/{id}", o.notAllowed("GET, HEAD", "GET shows an execution, POST /v1/executions creates one"))
 	mux.HandleFunc("/", func(w http.ResponseWriter, r *http.Request) {
 		o.problem(w, http.StatusNotFound, "no such resource: the executions are at /v1/executions")
 	})
 	return mux
+}
+
+// notAllowed answers a method that a resource does not have.
+func (o *Orchestrator) notAllowed(allowed, instead string) http.HandlerFunc {
+	return func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("Allow", allowed)
+		o.problem(w, http.StatusMethodNotAllowed, "not "+r.Method+": "+instead)
+	}
 }
 
 // request is the body of POST /v1/executions.
@@ -113,6 +130,9 @@ func readRequest(w http.ResponseWriter, r *http.Request) (request, int, error) {
 	if tooLarge, ok := errors.AsType[*http.MaxBytesError](err); ok {
 		return request{}, http.StatusRequestEntityTooLarge, fmt.Errorf("the body has more than %d bytes", tooLarge.Limit)
 	}
+	if errors.Is(err, os.ErrDeadlineExceeded) {
+		return request{}, http.StatusRequestTimeout, errors.New("the body did not arrive in time: send it again, and faster")
+	}
 	if err != nil {
 		return request{}, http.StatusBadRequest, fmt.Errorf("read the body: %w", err)
 	}
@@ -123,7 +143,23 @@ func readRequest(w http.ResponseWriter, r *http.Request) (request, int, error) {
 	if err := message.Decode(body, &req, json.RejectUnknownMembers(true)); err != nil {
 		return request{}, http.StatusBadRequest, fmt.Errorf(`the body is not {"type":…, "payload":…}: %w`, err)
 	}
+	if deeper(req.Payload, maxDepth) {
+		return request{}, http.StatusUnprocessableEntity, fmt.Errorf("the payload is nested more than %d levels deep, and the store does not take it: make it flatter, or put the data elsewhere and send a reference", maxDepth)
+	}
 	return req, 0, nil
+}
+
+// deeper reports whether a JSON value that was read already has more levels.
+func deeper(value jsontext.Value, levels int) bool {
+	tokens := jsontext.NewDecoder(bytes.NewReader(value))
+	for {
+		if _, err := tokens.ReadToken(); err != nil {
+			return false // its end: there is no other error in what was read already
+		}
+		if tokens.StackDepth() > levels {
+			return true
+		}
+	}
 }
 
 // newExecution is what a request asks for. Its id is the given one, else made of
@@ -202,8 +238,14 @@ func (o *Orchestrator) answer(w http.ResponseWriter, status int, s execution.Sto
 
 // unavailable is for failures that are not the caller's: it may try again with
 // the same key. The cause goes to the log, not to the caller.
+// unavailable answers what the store did not. Of a refusal nobody is told to try
+// again: the same request will be refused until somebody removes the cause.
 func (o *Orchestrator) unavailable(w http.ResponseWriter, r *http.Request, err error) {
 	o.Log.LogAttrs(r.Context(), slog.LevelWarn, "request not answered", slog.String("path", r.URL.Path), slog.Any("err", err))
+	if errors.Is(err, message.ErrRefused) && !errors.Is(err, message.ErrUnknown) {
+		o.problem(w, http.StatusInternalServerError, "the store refused it, and will again until the cause is removed, which the log of this process names; nothing was begun")
+		return
+	}
 	w.Header().Set("Retry-After", "1")
 	o.problem(w, http.StatusServiceUnavailable, "the store did not answer; try again, with the same Idempotency-Key or executionId")
 }

@@ -5,8 +5,10 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"net"
 	"net/http"
 	"net/http/httptest"
+	"os"
 	"strings"
 	"sync"
 	"testing"
@@ -159,6 +161,9 @@ func TestWhatCannotBeExecutedIsRefusedWithItsCause(t *testing.T) {
 			{`{"type":"a b","payload":{}}`, 422, "task type contains"},
 			{`{"type":"t","executionId":"` + long + `"}`, 422, "97 characters, 96 are allowed"},
 			{`{"type":"t","executionId":"a/b"}`, 422, "taskExecutionId contains"},
+			{`{"type":"t","executionId":".."}`, 422, "which no URL can name"},
+			{`{"type":"t","payload":` + strings.Repeat("[", 101) + strings.Repeat("]", 101) + `}`, 422, "nested more than 100 levels"},
+			{`{"type":"t","payload":` + strings.Repeat(`{"a":`, 100) + `[]` + strings.Repeat("}", 100) + `}`, 422, "nested more than 100 levels"},
 			{`{"type":"t","payload":{"n":9007199254740993}}`, 400, "beyond 2^53"},
 			{`{"type":"t","type":"u"}`, 400, "duplicate"},
 			{`{"type":"t"} {}`, 400, ""},
@@ -201,6 +206,78 @@ func TestWhatCannotBeExecutedIsRefusedWithItsCause(t *testing.T) {
 			t.Errorf("%d batches were written", writes)
 		}
 	})
+}
+
+func TestThePayloadOfMostLevelsIsStored(t *testing.T) {
+	inBubble(t, func(t *testing.T, b *bench) {
+		body := `{"type":"t","payload":` + strings.Repeat(`{"a":`, 99) + `[]` + strings.Repeat("}", 99) + `}`
+		if w := b.ask(http.MethodPost, "/v1/executions", body); w.Code != http.StatusCreated {
+			t.Errorf("%d: %s", w.Code, w.Body)
+		}
+	})
+}
+
+func TestAMethodThatIsNotThereIsAnsweredWithThoseThatAre(t *testing.T) {
+	inBubble(t, func(t *testing.T, b *bench) {
+		for request, allow := range map[string]string{
+			"GET /v1/executions": "POST", "DELETE /v1/executions": "POST",
+			"PUT /v1/executions/82f3": "GET, HEAD", "POST /v1/executions/82f3": "GET, HEAD",
+		} {
+			method, path, _ := strings.Cut(request, " ")
+			w := b.ask(method, path, "")
+			if w.Code != http.StatusMethodNotAllowed || w.Header().Get("Allow") != allow || !strings.Contains(w.Body.String(), "not "+method) {
+				t.Errorf("%s: %d, Allow %q: %s", request, w.Code, w.Header().Get("Allow"), w.Body)
+			}
+		}
+	})
+}
+
+// Whoever is told to try again does. What the store refuses is refused for ever.
+func TestOnlyWhatMayEndBetterIsToBeTriedAgain(t *testing.T) {
+	for cause, test := range map[string]struct {
+		rule   control.Rule
+		status int
+		retry  string
+	}{
+		"wrong key": {control.Rule{Do: "answer", Status: http.StatusUnauthorized}, http.StatusInternalServerError, ""},
+		"busy":      {control.Rule{Do: "answer", Status: http.StatusTooManyRequests}, http.StatusServiceUnavailable, "1"},
+	} {
+		t.Run(cause, func(t *testing.T) {
+			inBubble(t, func(t *testing.T, b *bench) {
+				test.rule.Match = control.Match{Service: "cosmos", Entity: "executions"}
+				if _, err := b.hub.Arm(test.rule); err != nil {
+					t.Fatal(err)
+				}
+				for _, w := range []*httptest.ResponseRecorder{
+					b.ask(http.MethodPost, "/v1/executions", `{"type":"t"}`),
+					b.ask(http.MethodGet, "/v1/executions/82f3", ""),
+					b.ask(http.MethodGet, "/readyz", ""),
+				} {
+					if w.Code != test.status || w.Header().Get("Retry-After") != test.retry {
+						t.Errorf("%d, Retry-After %q: %s; want %d and %q", w.Code, w.Header().Get("Retry-After"), w.Body, test.status, test.retry)
+					}
+				}
+			})
+		})
+	}
+}
+
+func TestABodyThatComesTooSlowlyIsATimeout(t *testing.T) {
+	inBubble(t, func(t *testing.T, b *bench) {
+		r := httptest.NewRequest(http.MethodPost, "/v1/executions", slow{})
+		w := httptest.NewRecorder()
+		b.API().ServeHTTP(w, r)
+		if w.Code != http.StatusRequestTimeout || strings.Contains(w.Body.String(), "127.0.0.1") {
+			t.Errorf("%d: %s", w.Code, w.Body)
+		}
+	})
+}
+
+// slow is a body whose connection has passed its deadline.
+type slow struct{}
+
+func (slow) Read([]byte) (int, error) {
+	return 0, &net.OpError{Op: "read", Net: "tcp", Addr: &net.TCPAddr{IP: net.IPv4(127, 0, 0, 1), Port: 8080}, Err: os.ErrDeadlineExceeded}
 }
 
 func TestTheRelaySendsWhatTheQueueDidNotTake(t *testing.T) { // E6
