@@ -42,12 +42,18 @@ const (
 func (o *Orchestrator) Handle(ctx context.Context, d message.Delivery) message.Settlement {
 	event, err := message.ParseEvent(d.Body)
 	if err != nil {
+		o.Log.LogAttrs(ctx, slog.LevelWarn, "not taken", slog.String("message", d.MessageID), slog.String("reason", InvalidMessage), slog.Any("err", err))
 		return message.Reject(InvalidMessage, err.Error())
 	}
 	decision, err := o.transition(ctx, event)
-	o.Log.LogAttrs(ctx, slog.LevelInfo, "handled",
+	level, attrs := slog.LevelInfo, []slog.Attr{
 		slog.String("task", event.ExecutionID()), slog.String("event", event.Type()), slog.Int("delivery", d.Count),
-		slog.String("decision", decision.String()), slog.Any("err", err))
+		slog.String("decision", decision.String()),
+	}
+	if err != nil {
+		level, attrs = slog.LevelWarn, append(attrs, slog.Any("err", err))
+	}
+	o.Log.LogAttrs(ctx, level, "handled", attrs...)
 	switch {
 	case errors.Is(err, message.ErrNotFound):
 		return message.Reject(UnknownExecution, "no execution has this id; it is older than the store keeps, or of another environment")
