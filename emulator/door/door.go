@@ -4,6 +4,8 @@ import (
 	"context"
 	"crypto/tls"
 	"errors"
+	"fmt"
+	"io"
 	"log/slog"
 	"net"
 	"net/http"
@@ -104,7 +106,11 @@ func (d *Door) meet(ctx context.Context, c *conn, requests *handover) {
 	if !stop() || err != nil {
 		_ = nc.Close()
 		if err != nil && ctx.Err() == nil {
-			d.Log.LogAttrs(ctx, slog.LevelInfo, "nothing came of a connection", slog.String("peer", peer(c)), slog.Any("err", err))
+			level := slog.LevelInfo
+			if errors.Is(err, io.ErrUnexpectedEOF) { // like those who only look whether the port is open
+				level = slog.LevelDebug
+			}
+			d.Log.LogAttrs(ctx, level, "nothing came of a connection", slog.String("peer", peer(c)), slog.Any("err", err))
 		}
 		return
 	}
@@ -128,7 +134,7 @@ func (d *Door) greet(ctx context.Context, c *conn) (net.Conn, protocol, error) {
 	}
 	layer := tls.Server(c, d.TLS)
 	if err := layer.HandshakeContext(ctx); err != nil {
-		return c, unknown, err
+		return c, unknown, fmt.Errorf("shake hands under TLS: %w", err)
 	}
 	inner := &secure{conn: &conn{Conn: layer, socket: c.socket, closed: c.closed}, layer: layer}
 	spoken, err = inner.sniff()
