@@ -88,3 +88,27 @@ func TestABadCommandSaysWhatToGive(t *testing.T) {
 		}
 	}
 }
+
+func TestASecondRunLeavesTheLogsOfTheFirstAlone(t *testing.T) {
+	dir := t.TempDir()
+	release, err := holdFolder(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	log := filepath.Join(dir, "emulator.log")
+	if err := os.WriteFile(log, []byte("the first run's"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	var out, errs strings.Builder
+	bin := t.TempDir() // no programs: whatever comes further says so
+	if err := up(t.Context(), bin, []string{"-dir", dir}, &out, &errs); err == nil || !strings.Contains(err.Error(), "another run has its logs in "+dir) || out.Len() > 0 {
+		t.Errorf("err %v, printed %q", err, out.String())
+	}
+	if kept, err := os.ReadFile(log); err != nil || string(kept) != "the first run's" {
+		t.Errorf("the log is %q, %v", kept, err)
+	}
+	release()
+	if err := up(t.Context(), bin, []string{"-dir", dir}, &out, &errs); err == nil || !strings.Contains(err.Error(), "start emulator") {
+		t.Errorf("after the first run: %v", err)
+	}
+}

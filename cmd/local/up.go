@@ -31,6 +31,11 @@ func up(ctx context.Context, bin string, args []string, stdout, stderr io.Writer
 	if err != nil {
 		return err
 	}
+	release, err := holdFolder(logs)
+	if err != nil {
+		return err
+	}
+	defer release()
 	s := &system{bin: bin, dir: logs}
 	defer func() {
 		s.stop()
