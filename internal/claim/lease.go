@@ -39,6 +39,8 @@ type Lease struct {
 	etag  ETag      // of that version; used by the goroutine only
 	asked time.Time // before the request of the last applied write was sent
 	alarm *time.Timer
+
+	calling bool // a keyless call was licensed by CallStarting and not withdrawn
 }
 
 type ask struct {
@@ -137,15 +139,24 @@ func (l *Lease) CallStarting(ctx context.Context) error {
 	if err := l.trusted(ctx, func(c *Claim) { c.CallStarted = true }); err != nil {
 		return fmt.Errorf("record that the call starts: %w", err)
 	}
+	l.license(true)
 	return nil
 }
 
-// CallWithdrawn takes CallStarting back: the call was never made.
+// CallWithdrawn takes CallStarting back: the call was never made. If the answer is
+// lost, Release writes the same.
 func (l *Lease) CallWithdrawn(ctx context.Context) error {
+	l.license(false)
 	if err := l.write(ctx, func(c *Claim) { c.CallStarted = false }); err != nil {
 		return fmt.Errorf("record that no call was made: %w", err)
 	}
 	return nil
+}
+
+func (l *Lease) license(calling bool) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.calling = calling
 }
 
 // Complete stores the result. It may be asked even when the lease is no longer
@@ -177,8 +188,14 @@ func (l *Lease) Fail(ctx context.Context, f Failure) (Verdict, error) {
 // returned. notBefore is broker time, zero for at once. The start is given back,
 // since its owner survived it (C8); counted says that a call ended unknown and
 // was not free. A claim whose keyless call may have been made is not released.
+// What decides that is what this owner was told, and not the record: there
+// CallStarted may stand by a write that was never proved to the caller, and that a
+// renewal has found since.
 func (l *Lease) Release(ctx context.Context, notBefore time.Time, counted bool) error {
-	if l.Claim().CallStarted {
+	l.mu.Lock()
+	calling := l.calling
+	l.mu.Unlock()
+	if calling {
 		return fmt.Errorf("release: %w: a keyless call may have been made", message.ErrRefused)
 	}
 	err := l.write(ctx, func(c *Claim) {
