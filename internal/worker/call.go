@@ -3,6 +3,7 @@ package worker
 import (
 	"context"
 	"fmt"
+	"log/slog"
 	"time"
 
 	"oneeffect/internal/claim"
@@ -16,12 +17,16 @@ func (w *Worker) call(ctx context.Context, lease *claim.Lease, j job) message.Ou
 	if err := lease.Ensure(ctx, need); err != nil {
 		return notCalled("the lease is too short for the call", err)
 	}
+	c := message.Call{Type: j.task.Type, Payload: j.task.Payload}
 	if j.declared.Keyed {
+		c.Key = j.task.ExecutionID
+	}
+	if j.keyed(lease.Claim()) {
 		first := lease.Claim().FirstCallAt
 		if claim.WindowPassed(first, j.delivery.BrokerNow().Add(j.declared.Timeout), j.declared.KeyWindow, w.KeyMargin) {
 			return message.Outcome{Effect: message.EffectUnknown, Retry: true, Free: true, Description: "not called: the downstream may forget the key during the call"}
 		}
-		return w.callWithin(ctx, lease, j, message.Call{Key: j.task.ExecutionID, Type: j.task.Type, Payload: j.task.Payload})
+		return w.callWithin(ctx, lease, j, c)
 	}
 	if err := lease.CallStarting(ctx); err != nil {
 		return notCalled("it is not proved that the claim says so", err)
@@ -29,14 +34,28 @@ func (w *Worker) call(ctx context.Context, lease *claim.Lease, j job) message.Ou
 	// The write took time. A call that might outlive the lease is not begun, and
 	// neither is one that nobody waits for any more.
 	if ctx.Err() != nil || lease.Left() < j.declared.Timeout {
-		bounded, cancel := context.WithTimeout(context.WithoutCancel(ctx), w.SettleTimeout)
-		defer cancel()
-		if err := lease.CallWithdrawn(bounded); err != nil {
-			return message.Outcome{Effect: message.EffectUnknown, Description: "not called, but the claim says that it may have been: " + err.Error()}
-		}
+		w.withdraw(ctx, lease)
 		return notCalled("the lease became too short for the call", context.Cause(ctx))
 	}
-	return w.callWithin(ctx, lease, j, message.Call{Type: j.task.Type, Payload: j.task.Payload})
+	o := w.callWithin(ctx, lease, j, c)
+	o.Retry, o.Free = false, false // whatever the handler thinks of it: the first failure is final
+	return o
+}
+
+// keyed says whether this grant may call more than once: the handler declares a
+// key now, and so did every worker that this claim was granted to. A claim that
+// began without may pass on to a worker that still knows of no key, whose call
+// would be a second effect; so it keeps the rules it began with.
+func (j job) keyed(stands claim.Claim) bool { return j.declared.Keyed && stands.Keyed }
+
+// withdraw records that the call was not made. If that is not answered, the
+// release that follows writes the same.
+func (w *Worker) withdraw(ctx context.Context, lease *claim.Lease) {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), w.SettleTimeout)
+	defer cancel()
+	if err := lease.CallWithdrawn(ctx); err != nil {
+		w.Log.LogAttrs(ctx, slog.LevelWarn, "call not withdrawn yet", slog.String("task", lease.Claim().ID), slog.Any("err", err))
+	}
 }
 
 // callWithin ends the call with the delivery, the lease or the declared timeout,
