@@ -48,6 +48,8 @@ func (r refusal) Error() string { return fmt.Sprintf("%d %s", r.status, http.Sta
 const (
 	writeForbidden     = "3"    // of 403: the account's write region moves
 	accountNotFound    = "1008" // of 403: likewise
+	metadataDenied     = "5301" // of 403: the identity has no role that allows this
+	dataDenied         = "5302" // of 403: likewise
 	sessionUnavailable = "1002" // of 404: no replica is as new as the session
 	ownerNotFound      = "1003" // of 404: no such container, or no such database
 )
@@ -68,9 +70,14 @@ func meaningOf(status int, substatus string) error {
 			return errNoContainer
 		}
 		return message.ErrNotFound
+	case http.StatusUnauthorized:
+		return errNotSignedIn
 	case http.StatusForbidden:
-		if substatus == writeForbidden || substatus == accountNotFound {
+		switch substatus {
+		case writeForbidden, accountNotFound:
 			return message.ErrTransient
+		case metadataDenied, dataDenied:
+			return errNoRole
 		}
 		return message.ErrRefused
 	case http.StatusTooManyRequests, statusRetryWith, http.StatusRequestTimeout, http.StatusGone, http.StatusFailedDependency:
@@ -85,7 +92,12 @@ func meaningOf(status int, substatus string) error {
 // statusRetryWith answers a write that met another one of the same item.
 const statusRetryWith = 449
 
-var errNoContainer = fmt.Errorf("%w: the container or its database does not exist: create it", message.ErrRefused)
+// Refusals whose remedy is known.
+var (
+	errNoContainer = fmt.Errorf("%w: the container or its database does not exist: create it", message.ErrRefused)
+	errNotSignedIn = fmt.Errorf("%w: correct the account's key, or give this process an identity that the account knows", message.ErrRefused)
+	errNoRole      = fmt.Errorf("%w: grant this identity the account's role Cosmos DB Built-in Data Contributor", message.ErrRefused)
+)
 
 func substatus(answer *azcore.ResponseError) string {
 	if answer.RawResponse == nil {

@@ -59,6 +59,7 @@ func TestWhatAnAnswerMeans(t *testing.T) { // K1
 		{400, "", message.ErrRefused, message.ErrRefused, message.ErrRefused},
 		{401, "", message.ErrRefused, message.ErrRefused, message.ErrRefused},
 		{403, "", message.ErrRefused, message.ErrRefused, message.ErrRefused},
+		{403, "5302", message.ErrRefused, message.ErrRefused, message.ErrRefused},
 		{404, "", message.ErrNotFound, message.ErrRefused, message.ErrNotFound},
 		{404, "1002", message.ErrTransient, message.ErrTransient, message.ErrTransient},
 		{404, "1003", message.ErrRefused, message.ErrRefused, message.ErrRefused},
@@ -91,6 +92,26 @@ func TestWhatAnAnswerMeans(t *testing.T) { // K1
 					t.Errorf("the error says %q, want status, reason and activity in one line", said)
 				}
 			})
+		})
+	}
+}
+
+func TestARefusalNamesItsRemedy(t *testing.T) { // K1
+	for _, test := range []struct {
+		status            int
+		substatus, remedy string
+	}{
+		{401, "", "correct the account's key"},
+		{403, "5301", "Cosmos DB Built-in Data Contributor"},
+		{403, "5302", "Cosmos DB Built-in Data Contributor"},
+		{404, "1003", "create it"},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			w := newWorld(t)
+			w.wire.cut(answer(test.status, test.substatus, `{"message":"why"}`))
+			if _, err := w.db.Claims().Record("82f3").Read(t.Context()); err == nil || !strings.Contains(err.Error(), test.remedy) {
+				t.Errorf("%d/%s: %v, want a word about %q", test.status, test.substatus, err, test.remedy)
+			}
 		})
 	}
 }
