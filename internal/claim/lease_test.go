@@ -240,27 +240,57 @@ func TestAClaimWhoseKeylessCallMayHaveBeenMadeIsNotReleased(t *testing.T) {
 	})
 }
 
-// The answer to CallStarting was lost, so no call was made, and Release says so.
-func TestAReleaseTakesBackACallThatWasNeverProved(t *testing.T) { // C9
-	inWorld(t, func(t *testing.T, w *world) {
-		lease := w.grant(w.desk("worker-1"), task(withoutKey))
+// The answer to CallStarting was lost, so no call was made, and Release says so:
+// whether the record shows the call already or not, and also when the answer to
+// CallWithdrawn was lost too.
+func TestAReleaseTakesBackACallThatWasNeverMade(t *testing.T) { // C9
+	starting := func(t *testing.T, w *world, l *claim.Lease) {
 		held := w.arm(control.Rule{Match: match(map[string]any{"/callStarted": true}), When: "after", Do: "hold", Times: 1})
 		ctx, cancel := context.WithCancel(t.Context())
-		wait := going(func() error { return lease.CallStarting(ctx) })
+		wait := going(func() error { return l.CallStarting(ctx) })
 		w.reached(held)
 		cancel()
 		if err := wait(); !errors.Is(err, context.Canceled) {
 			t.Fatal(err)
 		}
-		if err := lease.Release(t.Context(), time.Time{}, false); err != nil {
-			t.Fatal(err)
-		}
-		lease.Close()
-		c := w.grant(w.desk("worker-2"), task(withoutKey, again)).Claim()
-		if c.Fence != 2 || c.CallStarted || c.Starts != 1 {
-			t.Errorf("granted %+v", c)
-		}
-	})
+	}
+	for says, before := range map[string]func(t *testing.T, w *world, l *claim.Lease){
+		"at once": starting,
+		"after a renewal has found it": func(t *testing.T, w *world, l *claim.Lease) {
+			starting(t, w, l)
+			time.Sleep(101 * time.Second)
+			if !l.Claim().CallStarted {
+				t.Fatal("the renewal has not found it")
+			}
+		},
+		"after it was withdrawn in vain": func(t *testing.T, w *world, l *claim.Lease) {
+			if err := l.CallStarting(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+			silence := w.arm(control.Rule{Match: control.Match{Client: "worker-1"}, When: "after", Do: "silence"})
+			ctx, cancel := context.WithTimeout(t.Context(), aMinute)
+			defer cancel()
+			if err := l.CallWithdrawn(ctx); !errors.Is(err, context.DeadlineExceeded) {
+				t.Fatal(err)
+			}
+			w.disarm(silence)
+		},
+	} {
+		t.Run(says, func(t *testing.T) {
+			inWorld(t, func(t *testing.T, w *world) {
+				lease := w.grant(w.desk("worker-1"), task(withoutKey))
+				before(t, w, lease)
+				if err := lease.Release(t.Context(), time.Time{}, false); err != nil {
+					t.Fatal(err)
+				}
+				lease.Close()
+				c := w.grant(w.desk("worker-2"), task(withoutKey, again)).Claim()
+				if c.Fence != 2 || c.CallStarted || c.Starts != 1 {
+					t.Errorf("granted %+v", c)
+				}
+			})
+		})
+	}
 }
 
 func TestAReleasedClaimPassesOnAtItsTime(t *testing.T) { // C3, C8
