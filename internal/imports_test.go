@@ -115,7 +115,9 @@ var architecture = []row{
 	{pkg: "emulator/identity", ring: "emulator layer"},
 	{pkg: "emulator/inprocess", ring: "emulator layer"},
 	{pkg: "emulator/servicebus", ring: "emulator"},
+	{pkg: "emulator/servicebus/atom", ring: "emulator layer"},
 	{pkg: "emulator/servicebus/broker", ring: "emulator"},
+	{pkg: "emulator/servicebus/rule", ring: "emulator layer"},
 	{pkg: "emulator/cosmos", ring: "emulator"},
 	{pkg: "emulator/downstream", ring: "emulator"},
 }
