@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"math/rand/v2"
 	"time"
 
 	"oneeffect/internal/execution"
@@ -24,12 +25,26 @@ type Orchestrator struct {
 	Log *slog.Logger
 }
 
-// Waits and bounds of the consumer. A subscription cannot schedule copies, so a
-// delay here holds the message and then spends a delivery count.
+// maxRaces bounds one transition: races lost to other writers of the execution.
+const maxRaces = 8
+
+// A subscription cannot schedule copies, so a delay here holds the message and
+// then spends one of its deliveries. The waits double, so that the ten that the
+// service grants by default outlast an outage of the store of three quarters of an
+// hour, while a short one costs seconds.
 const (
-	maxRaces   = 8
-	retryDelay = 5 * time.Second
+	firstHold   = 10 * time.Second
+	longestHold = 10 * time.Minute // two locks of five minutes, the most that a receiver holds
 )
+
+// hold is how long an event waits after its count-th delivery came to nothing.
+func hold(count int) time.Duration {
+	wait := longestHold
+	if count <= 6 { // 10 s doubled six times is past the longest
+		wait = firstHold << (max(count, 1) - 1)
+	}
+	return wait - rand.N(wait/10) // what failed together does not come back together
+}
 
 // Reasons of dead-lettered events.
 const (
@@ -50,15 +65,18 @@ func (o *Orchestrator) Handle(ctx context.Context, d message.Delivery) message.S
 		slog.String("task", event.ExecutionID()), slog.String("event", event.Type()), slog.Int("delivery", d.Count),
 		slog.String("decision", decision.String()),
 	}
-	if err != nil {
+	switch {
+	case err != nil:
 		level, attrs = slog.LevelWarn, append(attrs, slog.Any("err", err))
+	case decision == execution.Contradiction:
+		level = slog.LevelError // somebody must look: a promise of the claims is broken
 	}
 	o.Log.LogAttrs(ctx, level, "handled", attrs...)
 	switch {
 	case errors.Is(err, message.ErrNotFound):
 		return message.Reject(UnknownExecution, "no execution has this id; it is older than the store keeps, or of another environment")
 	case err != nil:
-		return message.Later(retryDelay)
+		return message.Later(hold(d.Count))
 	case decision == execution.Contradiction:
 		return message.Reject(ResultChanged, "the execution is completed with another result; its state is unchanged")
 	}
@@ -68,35 +86,35 @@ func (o *Orchestrator) Handle(ctx context.Context, d message.Delivery) message.S
 // transition applies an event: first under the ticket it brought, without
 // looking; and whenever that does not fit, by what stands.
 func (o *Orchestrator) transition(ctx context.Context, event message.Event) (execution.Decision, error) {
-	now := time.Now().UTC()
-	if ticket := event.Ticket(); ticket != "" {
-		change, decision := execution.Next(execution.Expected(event.Run()), event, now)
-		_, err := o.Store.Change(ctx, event.ExecutionID(), change, execution.ETag(ticket))
-		if err == nil {
-			return decision, nil
-		}
-		if !lookAgain(err) {
-			return 0, fmt.Errorf("transition of %s: %w", event.ExecutionID(), err)
-		}
-	}
+	id, now := event.ExecutionID(), time.Now().UTC()
+	stands := execution.Stored{Execution: execution.Expected(event.Run()), ETag: execution.ETag(event.Ticket())}
+	gone := false // by the word of a write, which no lagging replica answers
 	for range maxRaces {
-		stands, err := o.Store.Load(ctx, event.ExecutionID())
-		if err != nil {
-			return 0, fmt.Errorf("load %s: %w", event.ExecutionID(), err)
+		if stands.ETag == "" {
+			var err error
+			stands, err = o.Store.Load(ctx, id)
+			if errors.Is(err, message.ErrNotFound) && !gone {
+				return 0, fmt.Errorf("load %s: %w: not there, or not at this replica yet", id, message.ErrTransient)
+			}
+			if err != nil {
+				return 0, fmt.Errorf("load %s: %w", id, err)
+			}
 		}
 		change, decision := execution.Next(stands.Execution, event, now)
 		if decision != execution.Transition && decision != execution.Record {
 			return decision, nil // an earlier delivery did this, or it changes nothing
 		}
-		_, err = o.Store.Change(ctx, event.ExecutionID(), change, stands.ETag)
+		_, err := o.Store.Change(ctx, id, change, stands.ETag)
 		if err == nil {
 			return decision, nil
 		}
 		if !lookAgain(err) {
-			return 0, fmt.Errorf("transition of %s: %w", event.ExecutionID(), err)
+			return 0, fmt.Errorf("transition of %s: %w", id, err)
 		}
+		gone = errors.Is(err, message.ErrNotFound)
+		stands = execution.Stored{}
 	}
-	return 0, fmt.Errorf("transition of %s: lost %d races: %w", event.ExecutionID(), maxRaces, message.ErrTransient)
+	return 0, fmt.Errorf("transition of %s: lost %d races: %w", id, maxRaces, message.ErrTransient)
 }
 
 // lookAgain reports whether what stands may explain the error: somebody else
