@@ -75,17 +75,23 @@ func (o *Orchestrator) relay(ctx context.Context) error {
 	return errors.Join(errs...)
 }
 
-// resend looks first: the ticket is the ETag that stands, and an execution that
-// is not running any more, or is on another run, needs no task.
+// resend looks first: the ticket is the ETag that stands, and a run that has ended,
+// or that a later one has replaced, needs no task. An execution that stands at an
+// earlier run than its entry is an old version of it, at a replica that lags: the
+// entry stays, since it may be all that is left of the dispatch (E6).
 func (o *Orchestrator) resend(ctx context.Context, entry execution.Entry) error {
 	stands, err := o.Store.Load(ctx, entry.ExecutionID)
 	if err != nil {
 		return fmt.Errorf("load %s: %w", entry.ExecutionID, err)
 	}
-	if stands.Execution.Status != execution.Running || stands.Execution.Run != entry.Run {
+	e := stands.Execution
+	switch {
+	case e.Run < entry.Run:
+		return fmt.Errorf("relay run %d of %s: %w: read at run %d", entry.Run, entry.ExecutionID, message.ErrTransient, e.Run)
+	case e.Run > entry.Run || e.Status != execution.Running:
 		return o.Store.Sent(ctx, entry)
 	}
-	return o.dispatch(withTraceparent(ctx, stands.Execution.TraceParent), stands.Execution, entry, stands.ETag)
+	return o.dispatch(withTraceparent(ctx, e.TraceParent), e, entry, stands.ETag)
 }
 
 // traceparent is the W3C header of the request's trace, kept with the execution

@@ -1,0 +1,58 @@
+package orchestrator_test
+
+import (
+	"context"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"oneeffect/internal/execution"
+	"oneeffect/internal/message"
+
+	"github.com/go-json-experiment/json/jsontext"
+)
+
+// relayFor runs the relay for a while.
+func (b *bench) relayFor(t *testing.T, d time.Duration) {
+	t.Helper()
+	ctx, cancel := context.WithCancel(t.Context())
+	relayed := make(chan error, 1)
+	go func() { relayed <- b.Relay(ctx) }()
+	time.Sleep(d)
+	synctest.Wait()
+	cancel()
+	if err := <-relayed; err != nil {
+		t.Error(err)
+	}
+}
+
+func TestTheRelayForgetsARunThatHasEndedAndNoneThatAReplicaDoesNotKnow(t *testing.T) { // E6
+	for _, test := range []struct {
+		what string
+		run  int
+		end  bool
+		left int
+	}{
+		{"the execution has ended", 1, true, 0},
+		{"the execution is read as it was before the entry's run", 2, false, 1},
+	} {
+		t.Run(test.what, func(t *testing.T) {
+			inBubble(t, func(t *testing.T, b *bench) {
+				e := execution.New("82f3", "t", jsontext.Value("{}"), "sha256:00", time.Now().UTC())
+				entry := execution.OutboxEntry("82f3", message.TaskMessageID("82f3", test.run), test.run)
+				etag, err := b.Store.Create(t.Context(), e, entry)
+				if err != nil {
+					t.Fatal(err)
+				}
+				if test.end {
+					b.deliver(t, completion("82f3", string(etag), "sha256:one"), 1)
+				}
+				b.relayFor(t, 2*time.Minute)
+				left, err := b.Store.Unsent(t.Context(), 0, 10)
+				if err != nil || len(left) != test.left || len(b.sent) > 0 {
+					t.Errorf("%d entries left, %v, and %d tasks sent, want %d and none", len(left), err, len(b.sent), test.left)
+				}
+			})
+		})
+	}
+}
