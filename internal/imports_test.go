@@ -108,6 +108,7 @@ var architecture = []row{
 	{pkg: "cmd/local", ring: "command"},
 
 	{pkg: "emulator", ring: "emulator"},
+	{pkg: "emulator/conformance", ring: "emulator"},
 	{pkg: "emulator/amqp", ring: "emulator layer"},
 	{pkg: "emulator/authority", ring: "emulator layer"},
 	{pkg: "emulator/control", ring: "emulator layer"},
