@@ -40,7 +40,8 @@ const maxDepth = 100
 //	GET  /v1/executions/{id}  the execution, with its ETag               200, 304, 404
 //	GET  /livez, /readyz
 //
-// Errors are problem documents (RFC 9457).
+// Errors are problem documents (RFC 9457). A web page of another origin cannot
+// make a browser create executions: loopback alone would not keep it from that.
 func (o *Orchestrator) API() http.Handler {
 	mux := http.NewServeMux()
 	mux.HandleFunc("POST /v1/executions", o.create)
@@ -53,7 +54,11 @@ func (o *Orchestrator) API() http.Handler {
 	mux.HandleFunc("/", func(w http.ResponseWriter, r *http.Request) {
 		o.problem(w, http.StatusNotFound, "no such resource: the executions are at /v1/executions")
 	})
-	return mux
+	origins := http.NewCrossOriginProtection()
+	origins.SetDenyHandler(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		o.problem(w, http.StatusForbidden, "a web page of another origin may not do this")
+	}))
+	return origins.Handler(mux)
 }
 
 // notAllowed answers a method that a resource does not have.

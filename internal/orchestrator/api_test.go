@@ -232,6 +232,26 @@ func TestAMethodThatIsNotThereIsAnsweredWithThoseThatAre(t *testing.T) {
 	})
 }
 
+func TestAPageOfAnotherOriginCreatesNothing(t *testing.T) {
+	inBubble(t, func(t *testing.T, b *bench) {
+		for _, header := range [][]string{
+			{"Sec-Fetch-Site", "cross-site", "Content-Type", "text/plain"},
+			{"Origin", "http://evil.example"}, // of browsers without Sec-Fetch-Site
+		} {
+			w := b.ask(http.MethodPost, "/v1/executions", `{"type":"t"}`, header...)
+			if w.Code != http.StatusForbidden || w.Header().Get("Content-Type") != "application/problem+json" {
+				t.Errorf("%v: %d %s", header, w.Code, w.Body)
+			}
+		}
+		if len(b.sent) > 0 {
+			t.Errorf("sent %v", b.sent)
+		}
+		if w := b.ask(http.MethodPost, "/v1/executions", `{"type":"t"}`, "Sec-Fetch-Site", "same-origin"); w.Code != http.StatusCreated {
+			t.Errorf("our own page: %d %s", w.Code, w.Body)
+		}
+	})
+}
+
 // Whoever is told to try again does. What the store refuses is refused for ever.
 func TestOnlyWhatMayEndBetterIsToBeTriedAgain(t *testing.T) {
 	for cause, test := range map[string]struct {
