@@ -68,8 +68,13 @@ func eventFor(t message.Task, v claim.Verdict) (message.Event, bool) {
 }
 
 // settlementFor is the one place where verdicts and errors become what the
-// broker is asked to do.
-func settlementFor(v claim.Verdict, err error) message.Settlement {
+// broker is asked to do. tooOld says that the task is past notAfter.
+func settlementFor(v claim.Verdict, err error, tooOld bool) message.Settlement {
+	if err != nil && tooOld {
+		// A store or a topic that refuses for ever must not be asked for ever (W3). What
+		// became of the task stands in the claim, if anywhere, and is not said here (D1).
+		return message.Reject(claim.TooOld, "past notAfter, and still: "+err.Error())
+	}
 	if err != nil {
 		// Nothing is known to be wrong with the task: another delivery finds out, and
 		// no delivery count is spent on an outage.

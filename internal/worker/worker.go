@@ -46,7 +46,7 @@ func (w *Worker) Handle(ctx context.Context, d message.Delivery) message.Settlem
 	if err == nil {
 		err = w.publish(ctx, job, verdict) // 11
 	}
-	settlement := settlementFor(verdict, err) // 11, carried out when Handle has returned
+	settlement := settlementFor(verdict, err, d.BrokerNow().After(job.task.NotAfter)) // 11, carried out when Handle has returned
 	w.tell(ctx, job, outcome, verdict, settlement, err)
 	return settlement
 }

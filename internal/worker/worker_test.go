@@ -13,7 +13,7 @@ import (
 
 // What the stories in internal/sim cannot reach one by one.
 
-func TestEveryVerdictHasASettlement(t *testing.T) { // D1
+func TestEveryVerdictHasASettlement(t *testing.T) { // D1 W3
 	failure := claim.Claim{Failure: &claim.Failure{Reason: claim.OutcomeUnknown, Description: "cut off"}}
 	for _, test := range []struct {
 		verdict claim.Verdict
@@ -35,9 +35,18 @@ func TestEveryVerdictHasASettlement(t *testing.T) { // D1
 		// A verdict that nobody thought of decides nothing.
 		{claim.Verdict{}, nil, 0, ""},
 	} {
-		got := settlementFor(test.verdict, test.err)
+		got := settlementFor(test.verdict, test.err, false)
 		if got.Action != test.want || got.Reason != test.reason {
 			t.Errorf("%v, %v: %v %q, want %v %q", test.verdict.Kind, test.err, got.Action, got.Reason, test.want, test.reason)
+		}
+		// Past notAfter nothing else changes; but whoever does not answer is asked no more.
+		late := settlementFor(test.verdict, test.err, true)
+		if test.err != nil {
+			if late.Action != message.DeadLetter || late.Reason != claim.TooOld {
+				t.Errorf("%v, %v past notAfter: %v %q, want it dead-lettered as %s", test.verdict.Kind, test.err, late.Action, late.Reason, claim.TooOld)
+			}
+		} else if late != got {
+			t.Errorf("%v past notAfter: %v, want %v", test.verdict.Kind, late, got)
 		}
 		if got.Action == message.DeadLetter && got.Description == "" {
 			t.Errorf("%v %s: dead-lettered without a word for people", test.verdict.Kind, got.Reason)
