@@ -5,7 +5,6 @@ import (
 	"crypto/tls"
 	"errors"
 	"io"
-	"log/slog"
 	"net"
 	"net/http"
 	"strings"
@@ -294,12 +293,9 @@ func TestWhatPassesWithTheListenerIsWaitedForAndWhatDoesNotIsSaidAtOnce(t *testi
 	})
 }
 
-// The same once more over real sockets, where closing, deadlines and TLS are the
-// operating system's.
-func TestOverRealSockets(t *testing.T) {
-	d, trust := served(t)
-	d.Patience = 50 * time.Millisecond
-	d.Log = slog.New(slog.DiscardHandler)
+// onSockets serves on a real socket until the test ends or shut is called.
+func onSockets(t *testing.T, d door.Door) *world {
+	t.Helper()
 	l, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
@@ -310,21 +306,35 @@ func TestOverRealSockets(t *testing.T) {
 		defer close(ended)
 		d.Serve(ctx, l, func(err error) { t.Errorf("the listener broke: %v", err) })
 	}()
-	w := &world{t: t, trust: trust, dial: func() net.Conn {
+	shut := func() {
+		cancel()
+		<-ended
+		if c, err := (&net.Dialer{}).DialContext(context.WithoutCancel(t.Context()), "tcp", l.Addr().String()); err == nil {
+			_ = c.Close()
+			t.Error("the listener is still open")
+		}
+	}
+	t.Cleanup(shut)
+	return &world{t: t, shut: shut, dial: func() net.Conn {
 		c, err := (&net.Dialer{}).DialContext(t.Context(), "tcp", l.Addr().String())
 		if err != nil {
 			t.Fatal(err)
 		}
 		return c
 	}}
+}
+
+// The same once more over real sockets, where closing, deadlines and TLS are the
+// operating system's.
+func TestOverRealSockets(t *testing.T) {
+	d, trust := served(t)
+	d.Patience = time.Minute // however busy the machine is
+	w := onSockets(t, d)
+	w.trust = trust
 	for _, road := range roads {
 		c, _ := w.come(road)
 		if _, err := io.WriteString(c, "AMQP"); err != nil || w.read(c, 4) != "AMQP" {
 			t.Errorf("%s: AMQP: %v", road, err)
-		}
-		quiet, _ := w.come(road)
-		if got := w.wantCut(quiet); got != "" {
-			t.Errorf("%s: a silent peer was told %q", road, got)
 		}
 		long := "garbage" + strings.Repeat("!", 32<<10) // more than is looked at: the refusal arrives nevertheless
 		odd, _ := w.come(road)
@@ -341,15 +351,21 @@ func TestOverRealSockets(t *testing.T) {
 		if _, err := io.WriteString(socket, "AMQP"); err != nil || w.read(socket, 4) != "AMQP" {
 			t.Errorf("%s: WebSocket: %v", road, err)
 		}
+		w.come(road) // and says nothing until the door is shut
 	}
 	stranger := tls.Client(w.dial(), &tls.Config{ServerName: "localhost"})
-	if err := stranger.Handshake(); err == nil {
+	if err := stranger.HandshakeContext(t.Context()); err == nil {
 		t.Error("one who does not know the authority trusts it")
 	}
-	cancel()
-	<-ended
-	if c, err := (&net.Dialer{}).DialContext(t.Context(), "tcp", l.Addr().String()); err == nil {
-		_ = c.Close()
-		t.Error("the listener is still open")
+	_ = stranger.Close()
+	w.shut()
+}
+
+func TestASilentPeerIsCutOnARealSocket(t *testing.T) { // D1
+	d, _ := served(t)
+	d.Patience = time.Millisecond
+	w := onSockets(t, d)
+	if got := w.wantCut(w.dial()); got != "" {
+		t.Errorf("it was told %q", got)
 	}
 }
