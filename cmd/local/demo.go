@@ -30,7 +30,7 @@ var (
 
 var demoWorker = []string{
 	"-lock=5s", "-lease=3s", "-renewal=1s", "-owner-margin=400ms", "-challenger-margin=1s", "-store-timeout=400ms",
-	"-busy-wait=1s", "-publish-timeout=1500ms", "-settle-timeout=500ms", "-max-delivery=10", "-max-attempts=8", "-grace=5s",
+	"-busy-wait=1s", "-publish-timeout=1500ms", "-settle-timeout=500ms", "-max-delivery=10", "-max-attempts=8", "-grace=8s",
 }
 
 var demoOrchestrator = []string{"-lock=5s", "-settle-timeout=500ms", "-store-timeout=2s", "-grace=5s"}

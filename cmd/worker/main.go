@@ -58,7 +58,7 @@ func run(ctx context.Context, args []string, getenv func(string) string, stdout,
 	w := wire(s, out, handlers, events, log)
 	receiver := servicebus.Receiver{
 		Client: out.ServiceBus, Queue: message.Tasks, Slots: s.slots,
-		LockDuration: s.lock, SettleTimeout: s.settle, Grace: s.grace - s.settle, Log: log,
+		LockDuration: s.lock, SettleTimeout: s.settle, Grace: s.drain(), Log: log,
 	}
 	fmt.Fprintln(stdout, "ready")
 	return receiver.Run(ctx, w.Handle)

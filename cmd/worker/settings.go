@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"oneeffect/cmd/internal/process"
+	"oneeffect/internal/execution"
 	"oneeffect/internal/message"
 )
 
@@ -62,6 +63,15 @@ func (s settings) check() error {
 			errs = append(errs, fmt.Errorf(format, args...))
 		}
 	}
+	for _, d := range []struct {
+		flag  string
+		value time.Duration
+	}{
+		{"owner-margin", s.ownerMargin}, {"renewal", s.renewal}, {"store-timeout", s.StoreLimit}, {"busy-wait", s.busyWait},
+		{"publish-timeout", s.publish}, {"settle-timeout", s.settle}, {"key-margin", s.keyMargin},
+	} {
+		must(d.value > 0, "-%s %v: it must be positive", d.flag, d.value)
+	}
 	trust := s.lease - s.ownerMargin
 	must(s.slots >= 1, "-slots %d: at least 1", s.slots)
 	must(s.lease >= time.Second && s.lease%time.Second == 0, "-lease %v: whole seconds, since the store's clock has no finer ones", s.lease)
@@ -73,17 +83,43 @@ func (s settings) check() error {
 	must(s.busyWait+s.StoreLimit+s.settle < s.lock, "-busy-wait, -store-timeout and -settle-timeout (%v) must be shorter than -lock %v", s.busyWait+s.StoreLimit+s.settle, s.lock)
 	must(s.publish+s.settle <= s.lock/2, "-publish-timeout and -settle-timeout (%v) must fit into half of -lock %v, else messages are settled after their lock", s.publish+s.settle, s.lock)
 	must(s.maxAttempts >= 1 && s.maxAttempts <= s.maxDelivery-2, "-max-attempts %d must be 1 to %d (-max-delivery less 2), else the broker's reason hides the claim's", s.maxAttempts, s.maxDelivery-2)
-	must(s.grace > s.settle, "-grace %v must be longer than -settle-timeout %v", s.grace, s.settle)
+	must(s.drain() > 0, "-grace %v must be longer than -store-timeout, -settle-timeout and %v (%v), which giving back and closing take", s.grace, closing, s.grace-s.drain())
 	return errors.Join(errs...)
 }
 
-// fits holds the relations between the lease and what a handler declares.
+// closing is what a process needs to close its connections and flush its telemetry.
+const closing = 5 * time.Second
+
+// drain is how long tasks may run on after SIGTERM. What is left of the grace is
+// for a claim to be given back, its message to be settled, and the end.
+func (s settings) drain() time.Duration { return s.grace - s.StoreLimit - s.settle - closing }
+
+// story is the longest that a task may take from its first call to its last, left
+// to itself: every start dies at its end, waits for lock and lease to run out, and
+// backs off.
+func (s settings) story(d message.Declaration) time.Duration {
+	attempt := s.StoreLimit + d.Timeout + s.StoreLimit + s.publish
+	return time.Duration(s.maxAttempts) * (attempt + max(s.lock, s.lease+s.challengerMargin) + s.busyWait + d.BackoffMax)
+}
+
+// fits holds the relations between the worker's durations and what a handler declares.
 func (s settings) fits(d message.Declaration) error {
+	var errs []error
 	if need, trust := d.Timeout+s.StoreLimit, s.lease-s.ownerMargin; need > trust {
-		return fmt.Errorf("%s: a call and a write (%v) must fit into -lease less -owner-margin (%v): shorten the handler's timeout or lengthen the lease", d.Type, need, trust)
+		errs = append(errs, fmt.Errorf("a call and a write (%v) must fit into -lease less -owner-margin (%v): shorten the handler's timeout or lengthen the lease", need, trust))
 	}
-	if d.Keyed && d.KeyWindow <= s.keyMargin+d.Timeout {
-		return fmt.Errorf("%s: the key window %v is not longer than -key-margin %v and one call: no call would ever be made", d.Type, d.KeyWindow, s.keyMargin)
+	if d.Timeout > s.drain() {
+		errs = append(errs, fmt.Errorf("a call (%v) must fit into what -grace leaves for running tasks (%v), else every deploy cuts calls off: shorten the handler's timeout or lengthen -grace", d.Timeout, s.drain()))
+	}
+	story := s.story(d)
+	if window := d.KeyWindow - s.keyMargin; d.Keyed && story > window {
+		errs = append(errs, fmt.Errorf("a task may be tried for %v, and the downstream is sure of its key for %v (window less -key-margin): lower -max-attempts or the handler's backoff, else a late call may be a second effect", story, window))
+	}
+	if least := execution.NotAfterAfter + story + 24*time.Hour; s.keep < least {
+		errs = append(errs, fmt.Errorf("-keep %v must be at least %v (the life of a task, its tries and a day), else a claim is forgotten while a message of it lives: a second effect", s.keep, least))
+	}
+	if err := errors.Join(errs...); err != nil {
+		return fmt.Errorf("%s: %w", d.Type, err)
 	}
 	return nil
 }

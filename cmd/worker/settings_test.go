@@ -45,7 +45,14 @@ func TestEachRelationRefusesWhatBreaksItAlone(t *testing.T) {
 		"-busy-wait=285s":               "must be shorter than -lock",
 		"-publish-timeout=141s":         "half of -lock",
 		"-max-attempts=9":               "-max-attempts",
-		"-grace=10s":                    "-grace",
+		"-grace=24s":                    "-grace",
+		"-owner-margin=-1m":             "-owner-margin",
+		"-owner-margin=0s":              "-owner-margin",
+		"-renewal=-1s":                  "-renewal",
+		"-store-timeout=0s":             "-store-timeout",
+		"-settle-timeout=-1s":           "-settle-timeout",
+		"-publish-timeout=0s":           "-publish-timeout",
+		"-key-margin=-1m":               "-key-margin",
 		"extra":                         `"extra" is not a flag`,
 		"-id=a-name-of-25-characters-x": "-id",
 	} {
@@ -84,20 +91,31 @@ func TestAllMistakesAreSaidAtOnce(t *testing.T) {
 	}
 }
 
-func TestAHandlerMustFitIntoTheLease(t *testing.T) {
-	s, err := parse([]string{"-id=w"}, emulator(nil), io.Discard)
-	if err != nil {
-		t.Fatal(err)
-	}
-	fits := message.Declaration{Type: "t", Keyed: true, KeyWindow: 24 * time.Hour, Timeout: 20 * time.Second}
-	if err := s.fits(fits); err != nil {
-		t.Error(err)
-	}
-	slow, short := fits, fits
-	slow.Timeout, short.KeyWindow = 281*time.Second, 15*time.Minute
-	for _, d := range []message.Declaration{slow, short} {
-		if s.fits(d) == nil {
-			t.Errorf("%+v is accepted", d)
+func TestAHandlerMustFitTheWorkersDurations(t *testing.T) {
+	fits := message.Declaration{Type: "t", Keyed: true, KeyWindow: 24 * time.Hour, Timeout: 20 * time.Second, BackoffMax: 5 * time.Minute}
+	for _, test := range []struct {
+		what   string
+		change func(*message.Declaration)
+		flags  []string
+		want   string
+	}{
+		{"the defaults", func(*message.Declaration) {}, nil, ""},
+		{"a call that outlives the lease", func(d *message.Declaration) { d.Timeout = 281 * time.Second }, nil, "-lease less -owner-margin"},
+		{"a call that outlives the grace", func(d *message.Declaration) { d.Timeout = 66 * time.Second }, nil, "-grace leaves"},
+		{"a key that is forgotten during the tries", func(d *message.Declaration) { d.KeyWindow = time.Hour }, nil, "second effect"},
+		{"no key that could be forgotten", func(d *message.Declaration) { d.Keyed, d.KeyWindow = false, 0 }, nil, ""},
+		{"a claim that is forgotten before its messages", func(*message.Declaration) {}, []string{"-keep=528h"}, "-keep"},
+		{"a long backoff", func(d *message.Declaration) { d.BackoffMax = 3 * time.Hour }, nil, "lower -max-attempts"},
+	} {
+		s, err := parse(append([]string{"-id=w"}, test.flags...), emulator(nil), io.Discard)
+		if err != nil {
+			t.Fatalf("%s: %v", test.what, err)
+		}
+		d := fits
+		test.change(&d)
+		err = s.fits(d)
+		if test.want == "" && err != nil || test.want != "" && (err == nil || !strings.Contains(err.Error(), test.want)) {
+			t.Errorf("%s: %v, want an error about %q", test.what, err, test.want)
 		}
 	}
 }
