@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"regexp"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 )
@@ -110,5 +111,33 @@ func TestASecondRunLeavesTheLogsOfTheFirstAlone(t *testing.T) {
 	release()
 	if err := up(t.Context(), bin, []string{"-dir", dir}, &out, &errs); err == nil || !strings.Contains(err.Error(), "start emulator") {
 		t.Errorf("after the first run: %v", err)
+	}
+}
+
+// Each of the two ends only after the other has been asked to end.
+func TestWorkersStopAtTheSameTime(t *testing.T) {
+	dir := t.TempDir()
+	for _, pipe := range []string{"one", "two"} {
+		if err := syscall.Mkfifo(filepath.Join(dir, pipe), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	s := &system{bin: "/bin", dir: dir}
+	t.Cleanup(s.stop)
+	for _, child := range []struct{ name, last string }{
+		{"emulator", "exit 0"},
+		{"worker-1", "echo > one; read answer < two; exit 0"},
+		{"worker-2", "read answer < one; echo > two; exit 0"},
+	} {
+		script := fmt.Sprintf("cd %s; trap 'kill $!; %s' TERM; sleep 60 >&- & echo ready; wait", dir, child.last)
+		if _, err := s.start(t.Context(), child.name, "sh", "-c", script); err != nil {
+			t.Fatal(err)
+		}
+	}
+	s.stop()
+	for _, c := range s.children {
+		if c.killed() {
+			t.Errorf("%s had to be killed", c.name)
+		}
 	}
 }

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"sync"
 	"time"
 
 	"oneeffect/internal/cosmos"
@@ -16,7 +17,8 @@ import (
 // is in the vendor's documentation and no secret.
 const cosmosKey = "C2y6yDjf5/R+ob0N8A7Cgv30VRDJIWEHLM+4QDU5DE2nQ9nDuVTqobD4b8mGGyPMbIZnqyMsEcaGQy67XIw/Jw=="
 
-// system is all the processes on this machine, in the order they were started.
+// system is all the processes on this machine, in the order they were started,
+// the emulators first.
 type system struct {
 	bin      string // where the programs are
 	dir      string // logs
@@ -100,12 +102,19 @@ func (s *system) bus() (*servicebus.Client, error) {
 	return servicebus.Dial(servicebus.Options{ConnectionString: s.connectionString(), ApplicationID: "local"})
 }
 
-// stop ends everything, the newest first, so that nobody loses what it needs to
-// stop well.
+// stop ends everything: all at the same time, but the emulators last, so that
+// nobody loses what it needs to stop well. One after the other, a worker whose
+// call takes long would keep the next waiting, which goes on taking tasks.
 func (s *system) stop() {
-	for i := len(s.children) - 1; i >= 0; i-- {
-		s.children[i].stop()
+	if len(s.children) == 0 {
+		return
 	}
+	var stopping sync.WaitGroup
+	for _, c := range s.children[1:] {
+		stopping.Go(c.stop)
+	}
+	stopping.Wait()
+	s.children[0].stop()
 }
 
 // failed waits for the first child that ends by itself.
