@@ -122,6 +122,17 @@ func (c *Claim) ended(how string) {
 	}
 }
 
+// check refuses a record that this version does not write, by a later version's
+// hand or a person's: to decide from it would be to guess, and the guess might be
+// a second call.
+func (c *Claim) check() error {
+	switch {
+	case c.Status == InProgress, c.Status == Cancelled, c.Status == Completed && c.Result != nil, c.Status == Failed && c.Failure != nil:
+		return nil
+	}
+	return fmt.Errorf("%w: claim %s is %q without what belongs to that, or written by a later version", message.ErrRefused, c.ID, c.Status)
+}
+
 func (c *Claim) lease() time.Duration { return time.Duration(c.LeaseSeconds) * time.Second }
 
 // Fingerprint identifies what is asked for: task type and canonical payload

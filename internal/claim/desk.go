@@ -139,7 +139,7 @@ func (t *taking) look(ctx context.Context, mustExist bool) error {
 	switch {
 	case err == nil:
 		t.stands = &s
-		return nil
+		return s.Claim.check()
 	case errors.Is(err, message.ErrNotFound) && !mustExist:
 		t.stands = nil
 		return nil
