@@ -340,3 +340,25 @@ func TestNoKeyedCallIsMadeThatTheDownstreamMayNotRecognise(t *testing.T) { // W2
 		}
 	})
 }
+
+// The downstream asks for more time than it remembers the key for. It is asked once
+// more while it does.
+func TestRetryAfterIsObeyedWithinTheKeyWindow(t *testing.T) { // W2
+	inBubble(t, func(t *testing.T, b *bench) {
+		b.declared.KeyWindow = time.Hour
+		b.answer = func(context.Context, message.Call) message.Outcome {
+			return message.Outcome{Effect: message.EffectUnknown, Retry: true, Free: true, After: 2 * time.Hour}
+		}
+		s := b.deliver(t.Context(), 1)
+		if s.Action != message.CopyLater || s.Delay < 40*time.Minute || s.Delay > 45*time.Minute {
+			t.Fatalf("%s after %v, want it put off to the end of the window less its margin of a quarter of an hour", s.Action, s.Delay)
+		}
+		time.Sleep(s.Delay)
+		b.answer = func(context.Context, message.Call) message.Outcome {
+			return message.Outcome{Effect: message.EffectApplied}
+		}
+		if s := b.deliver(t.Context(), 2); s.Action != message.Complete {
+			t.Errorf("%s %s, want it completed by the last call", s.Action, s.Reason)
+		}
+	})
+}

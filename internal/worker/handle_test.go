@@ -138,3 +138,44 @@ func TestATaskThatNobodyCanJudgeEndsAtNotAfter(t *testing.T) { // W3
 		}
 	})
 }
+
+// A downstream that never does what is asked: every way of waiting for it ends.
+func TestNothingIsTriedForEver(t *testing.T) { // C8 W3
+	for _, test := range []struct {
+		what        string
+		outcome     message.Outcome
+		reason      string
+		calls       int           // at least
+		after, upTo time.Duration // when it ends
+	}{
+		{"it cannot be reached", message.Outcome{Effect: message.EffectNotApplied, Retry: true, Free: true}, claim.DeadlinePassed, 10, time.Hour, time.Hour + 7*time.Minute},
+		{"it asks for more time than there is", message.Outcome{Effect: message.EffectUnknown, Retry: true, Free: true, After: 5 * time.Hour}, claim.DeadlinePassed, 2, time.Hour, time.Hour + time.Minute},
+		{"it never answers", message.Outcome{Effect: message.EffectUnknown, Retry: true}, claim.AttemptsExhausted, 8, time.Minute, time.Hour},
+	} {
+		t.Run(test.what, func(t *testing.T) {
+			inBubble(t, func(t *testing.T, b *bench) {
+				b.answer = func(context.Context, message.Call) message.Outcome { return test.outcome }
+				begun := time.Now()
+				task := message.Task{ExecutionID: "82f3", Run: 1, Type: "t", Payload: jsontext.Value(`{}`), Deadline: begun.Add(time.Hour), NotAfter: begun.Add(21 * 24 * time.Hour)}
+				s := b.deliverTask(t.Context(), task, 1)
+				for range 100 {
+					if s.Action != message.CopyLater {
+						break
+					}
+					time.Sleep(s.Delay)
+					s = b.deliverTask(t.Context(), task, 1)
+				}
+				took := time.Since(begun)
+				if s.Action != message.DeadLetter || s.Reason != test.reason || took < test.after || took > test.upTo {
+					t.Errorf("%s %s after %v, want it dead-lettered as %s after %v to %v", s.Action, s.Reason, took, test.reason, test.after, test.upTo)
+				}
+				if len(b.calls) < test.calls || test.reason == claim.AttemptsExhausted && len(b.calls) != test.calls {
+					t.Errorf("%d calls, want %d", len(b.calls), test.calls)
+				}
+				if len(b.published) != 1 || b.published[0].Subject != message.TypeFailed {
+					t.Errorf("published %v, want one failure", b.published)
+				}
+			})
+		})
+	}
+}

@@ -182,11 +182,27 @@ func (w *Worker) write(ctx context.Context, lease *claim.Lease, j job, o message
 // release gives the claim back for a later try, and has a copy come for it.
 func (w *Worker) release(ctx context.Context, lease *claim.Lease, j job, o message.Outcome) (claim.Verdict, error) {
 	now := j.delivery.BrokerNow()
-	wait := min(backoff(j, lease.Claim().Fence-1, o.After), max(j.task.Deadline.Sub(now), j.declared.BackoffMax))
+	stands := lease.Claim()
+	wait := min(backoff(j, stands.Fence-1, o.After), w.longestWait(j, stands, now))
 	if err := lease.Release(ctx, now.Add(wait), !o.Free); err != nil {
 		return claim.Verdict{}, err
 	}
 	return claim.Verdict{Kind: claim.Busy, Wait: wait, Claim: lease.Claim()}, nil
+}
+
+// longestWait bounds what a downstream may ask for (Retry-After): by the deadline,
+// when the task ends in any case, and by the last moment at which a call, and all
+// that precedes it, fits into the key window. There it is tried once more, sooner
+// than was asked; after it, it never would be.
+func (w *Worker) longestWait(j job, stands claim.Claim, now time.Time) time.Duration {
+	longest := max(j.task.Deadline.Sub(now), j.declared.BackoffMax)
+	if j.keyed(stands) {
+		before := w.KeyMargin + 2*j.declared.Timeout + w.BusyWait + w.Claims.Timeout
+		if last := stands.FirstCallAt.Add(j.declared.KeyWindow - before).Sub(now); last >= time.Second {
+			longest = min(longest, last)
+		}
+	}
+	return longest
 }
 
 // effectOf is what is known of the effect of all calls so far, not of the last
