@@ -18,4 +18,7 @@
 //	W2  A keyed call is made only while the downstream is declared to remember the
 //	    key, and within the lease.
 //	W3  Waiting spends no delivery count, and nothing waits for ever.
+//
+// A call is keyed when its handler declares a key and its claim is recorded so. A
+// claim that began without is finished by the rules for none.
 package worker

@@ -22,7 +22,7 @@ type Worker struct {
 
 	BusyWait       time.Duration // how long a delivery waits here for somebody's lease to end
 	PublishTimeout time.Duration // budget of all tries to publish one event
-	SettleTimeout  time.Duration // bound of a release while stopping
+	SettleTimeout  time.Duration // bound of taking back a call that is not made after all
 	KeyMargin      time.Duration // a key window is taken to end so much earlier
 
 	Log *slog.Logger
@@ -37,7 +37,7 @@ func (w *Worker) Handle(ctx context.Context, d message.Delivery) message.Settlem
 	}
 	trace.SpanFromContext(ctx).SetAttributes(attribute.String("oneeffect.task", job.task.ExecutionID))
 
-	lease, verdict, err := w.take(ctx, job) // 2, 7
+	lease, verdict, err := w.take(ctx, job, d.Count > 1) // 2, 7
 	var outcome message.Outcome
 	if err == nil && verdict.Kind == claim.Granted {
 		outcome = w.call(ctx, lease, job)                   // 3 4, 8 9
@@ -107,13 +107,13 @@ func (w *Worker) open(d message.Delivery) (job, *message.Settlement) {
 
 // take asks for the claim, and waits here while that is worth it: with lock and
 // lease of the same length, a redelivery arrives a moment before the dead
-// owner's lease is stale.
-func (w *Worker) take(ctx context.Context, j job) (*claim.Lease, claim.Verdict, error) {
+// owner's lease is stale. readFirst says that a claim may stand already.
+func (w *Worker) take(ctx context.Context, j job, readFirst bool) (*claim.Lease, claim.Verdict, error) {
 	ask := claim.Ask{
 		ID: j.task.ExecutionID, TaskType: j.task.Type, Fingerprint: j.fingerprint, Run: j.task.Run,
 		Keyed: j.declared.Keyed, KeyWindow: j.declared.KeyWindow, KeyMargin: w.KeyMargin,
 		NotAfter: j.task.NotAfter, Asserted: j.task.Asserted,
-		Now: j.delivery.BrokerNow, ReadFirst: j.delivery.Count > 1,
+		Now: j.delivery.BrokerNow, ReadFirst: readFirst,
 	}
 	for waited := time.Duration(0); ; {
 		lease, verdict, err := w.Claims.Take(ctx, ask)
@@ -143,8 +143,7 @@ func (w *Worker) conclude(ctx context.Context, lease *claim.Lease, j job, o mess
 		return verdict, err
 	}
 	lease.Close()
-	j.delivery.Count++ // read first
-	again, verdict, err := w.take(ctx, j)
+	again, verdict, err := w.take(ctx, j, true)
 	if err != nil || verdict.Kind != claim.Granted {
 		return verdict, err
 	}
