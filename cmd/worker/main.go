@@ -98,8 +98,14 @@ func readHandlers(s settings, getenv func(string) string, t telemetry.Providers)
 		return nil, fmt.Errorf("%s: %w", s.handlers, err)
 	}
 	handlers := make(map[string]message.Handler, len(declared))
+	options := downstream.Options{UserAgent: s.ID, Getenv: getenv, Propagator: t.Propagator, Tracer: t.Traces.Tracer("oneeffect/downstream")}
 	for _, d := range declared {
-		h, err := d.Handler(downstream.Options{UserAgent: s.ID, Getenv: getenv, Propagator: t.Propagator, Tracer: t.Traces.Tracer("oneeffect/downstream")})
+		if d.Auth.Scope != "" && options.Credential == nil {
+			if options.Credential, err = process.Identity(); err != nil {
+				return nil, fmt.Errorf("%s: %s signs in with Entra ID: %w", s.handlers, d.Type, err)
+			}
+		}
+		h, err := d.Handler(options)
 		if err != nil {
 			return nil, fmt.Errorf("%s: %w", s.handlers, err)
 		}

@@ -20,6 +20,7 @@ import (
 	"oneeffect/internal/servicebus"
 	"oneeffect/internal/telemetry"
 
+	"github.com/Azure/azure-sdk-for-go/sdk/azcore"
 	"github.com/Azure/azure-sdk-for-go/sdk/azidentity"
 )
 
@@ -90,6 +91,16 @@ func (s *Settings) Logger(to io.Writer) *slog.Logger {
 	return slog.New(slog.NewJSONHandler(to, &slog.HandlerOptions{Level: s.LogLevel})).With("process", s.ID)
 }
 
+// Identity is who this process is to Entra ID. Which kind it is must be said by
+// AZURE_TOKEN_CREDENTIALS: trying one after the other is for laptops.
+func Identity() (azcore.TokenCredential, error) {
+	identity, err := azidentity.NewDefaultAzureCredential(&azidentity.DefaultAzureCredentialOptions{RequireAzureTokenCredentials: true})
+	if err != nil {
+		return nil, fmt.Errorf("no identity (set AZURE_TOKEN_CREDENTIALS, for example to ManagedIdentityCredential): %w", err)
+	}
+	return identity, nil
+}
+
 // Connections are the process's ways out.
 type Connections struct {
 	ServiceBus *servicebus.Client
@@ -105,9 +116,9 @@ func (s *Settings) Connect(t telemetry.Providers, log *slog.Logger) (Connections
 	}
 	store := cosmos.Options{ApplicationID: s.ID, Endpoint: s.Endpoint, Database: s.Database, Timeout: s.StoreLimit, Key: s.cosmosKey}
 	if s.connectionString == "" || s.cosmosKey == "" {
-		identity, err := azidentity.NewDefaultAzureCredential(&azidentity.DefaultAzureCredentialOptions{RequireAzureTokenCredentials: true})
+		identity, err := Identity()
 		if err != nil {
-			return Connections{}, fmt.Errorf("no identity (set AZURE_TOKEN_CREDENTIALS, or SERVICEBUS_CONNECTION_STRING and COSMOS_KEY for emulators): %w", err)
+			return Connections{}, fmt.Errorf("%w; emulators want SERVICEBUS_CONNECTION_STRING and COSMOS_KEY instead", err)
 		}
 		if s.connectionString == "" {
 			bus.Namespace, bus.Credential = s.Namespace, identity

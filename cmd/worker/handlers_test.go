@@ -1,0 +1,43 @@
+package main
+
+import (
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"oneeffect/internal/telemetry"
+
+	"go.opentelemetry.io/otel/trace/noop"
+)
+
+// A handler that signs in needs an identity, and a worker without one does not start.
+func TestAHandlerThatSignsInHasTheProcessesIdentity(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "handlers.yaml")
+	const handlers = `
+- type: t
+  request: { url: "https://crm.example/t" }
+  idempotency: { honoured: true }
+  auth: entra:api://crm/.default
+`
+	if err := os.WriteFile(file, []byte(handlers), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	s, err := parse([]string{"-id=w", "-handlers=" + file}, emulator(nil), io.Discard)
+	if err != nil {
+		t.Fatal(err)
+	}
+	read := func() error {
+		_, err := readHandlers(s, emulator(nil), telemetry.Providers{Traces: noop.NewTracerProvider()})
+		return err
+	}
+	t.Setenv("AZURE_TOKEN_CREDENTIALS", "ManagedIdentityCredential")
+	if err := read(); err != nil {
+		t.Error(err)
+	}
+	t.Setenv("AZURE_TOKEN_CREDENTIALS", "")
+	if err := read(); err == nil || !strings.Contains(err.Error(), "AZURE_TOKEN_CREDENTIALS") || !strings.Contains(err.Error(), "t signs in") {
+		t.Errorf("without an identity: %v", err)
+	}
+}
