@@ -11,7 +11,6 @@ import (
 	"io"
 	"log/slog"
 	"net/http"
-	"os"
 	"time"
 
 	"oneeffect/internal/claim"
@@ -130,12 +129,18 @@ func (o *Orchestrator) again(w http.ResponseWriter, r *http.Request, e execution
 	}
 }
 
+// timeout is how the errors of a connection say that its time was up.
+type timeout interface {
+	error
+	Timeout() bool
+}
+
 func readRequest(w http.ResponseWriter, r *http.Request) (request, int, error) {
 	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, maxBody))
 	if tooLarge, ok := errors.AsType[*http.MaxBytesError](err); ok {
 		return request{}, http.StatusRequestEntityTooLarge, fmt.Errorf("the body has more than %d bytes", tooLarge.Limit)
 	}
-	if errors.Is(err, os.ErrDeadlineExceeded) {
+	if late, ok := errors.AsType[timeout](err); ok && late.Timeout() { // the server's ReadTimeout
 		return request{}, http.StatusRequestTimeout, errors.New("the body did not arrive in time: send it again, and faster")
 	}
 	if err != nil {
