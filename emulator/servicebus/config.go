@@ -26,6 +26,8 @@ const (
 type Config struct {
 	// Name is the namespace's name, kept for error texts.
 	Name string
+	// MessagingSKU is the tier of the service, Standard or Premium; empty means Standard.
+	MessagingSKU string
 	// Namespace describes the queues, topics and subscriptions.
 	Namespace broker.Config
 	// Keys maps a shared access key name to its key. Empty means the emulators' well-known one, with all rights.

@@ -4,12 +4,9 @@ import (
 	"fmt"
 	"maps"
 	"math"
-	"regexp"
 	"slices"
 	"strings"
 	"time"
-
-	"github.com/sosodev/duration"
 )
 
 // What a Config.json without a property means, from the official schema.
@@ -113,28 +110,12 @@ func (w *walk) duration(n node) time.Duration {
 	if s == "" {
 		return 0
 	}
-	d, err := duration.Parse(s)
-	switch {
-	case err != nil:
-		w.mistake(n, "must be an ISO 8601 duration such as PT1M, is %q: %v", s, err)
-	case d.Years != 0 || d.Months != 0:
-		w.mistake(n, "must not use years or months, which have no fixed length, is %q", s)
-	default:
-		seconds := ((d.Weeks*7+d.Days)*24+d.Hours)*3600 + d.Minutes*60 + d.Seconds
-		if seconds >= math.MaxInt64/float64(time.Second) {
-			return math.MaxInt64 // the service's own "for ever", P10675199DT2H48M5.4775807S
-		}
-		length := time.Duration(seconds * float64(time.Second))
-		if d.Negative || length < time.Millisecond {
-			w.mistake(n, "must be at least a millisecond, is %q", s)
-		}
-		return length
+	d, err := parseDuration(s)
+	if err != nil {
+		w.mistake(n, "%w", err)
 	}
-	return 0
+	return d
 }
-
-// entityName is the official emulator's rule.
-var entityName = regexp.MustCompile(`^[A-Za-z0-9]$|^[A-Za-z0-9][\w\-./]*[A-Za-z0-9]$`)
 
 func (w *walk) name(n node) string {
 	s, ok := n.value.(string)
@@ -143,8 +124,8 @@ func (w *walk) name(n node) string {
 		w.mistake(n, "must be a string, is %s", kind(n.value))
 	case !entityName.MatchString(s):
 		w.mistake(n, "must begin and end with a letter or digit and hold only letters, digits and _ - . /, is %q", s)
-	case len(s) > 260:
-		w.mistake(n, "must not be longer than 260 characters, is %d", len(s))
+	case len(s) > maxName:
+		w.mistake(n, "must not be longer than %d characters, is %d", maxName, len(s))
 	}
 	return s
 }

@@ -20,6 +20,8 @@ var ErrServerClosed = errors.New("the Service Bus emulator is closed")
 // Server is one namespace and its doors.
 type Server struct {
 	name      string // the namespace's, in error texts
+	tier      string
+	started   time.Time
 	hub       *control.Hub
 	namespace *broker.Namespace
 	keys      map[string]Key
@@ -42,7 +44,14 @@ func New(h *control.Hub, c Config) (*Server, error) {
 	if c.Name == "" {
 		c.Name = "sbemulatorns"
 	}
-	namespace, err := broker.New(h, c.Namespace)
+	switch c.MessagingSKU {
+	case "":
+		c.MessagingSKU = Standard
+	case Standard, Premium:
+	default:
+		return nil, fmt.Errorf("start Service Bus emulator: MessagingSKU must be %s or %s, is %q", Standard, Premium, c.MessagingSKU)
+	}
+	namespace, err := broker.New(h, described(c.MessagingSKU, c.Namespace))
 	if err != nil {
 		return nil, fmt.Errorf("start Service Bus emulator: %w", err)
 	}
@@ -52,6 +61,7 @@ func New(h *control.Hub, c Config) (*Server, error) {
 	}
 	s := &Server{
 		name: c.Name + ".servicebus.onebox.windows-int.net", hub: h, namespace: namespace,
+		tier: c.MessagingSKU, started: h.Now(),
 		keys: maps.Clone(keys), jwt: c.TokenCheck, log: log,
 	}
 	s.life, s.end = context.WithCancelCause(context.Background())

@@ -46,6 +46,7 @@ type QueueConfig struct {
 	ForwardTo            string // path of a queue or topic; empty: messages stay
 	ForwardDeadLettersTo string // path of a queue or topic; empty: dead letters stay
 
+	AutoDelete time.Duration // the queue goes when nobody has used it for so long; 0: never
 	Status     Status
 	MaxMessage int   // bytes of one message or batch; 0: MaxMessage
 	MaxSize    int64 // bytes of all messages; 0: MaxEntity
@@ -60,6 +61,7 @@ type TopicConfig struct {
 	TimeToLive       time.Duration
 	DetectDuplicates bool
 	DuplicateWindow  time.Duration
+	AutoDelete       time.Duration
 	Status           Status
 	MaxMessage       int
 	MaxSize          int64
@@ -77,6 +79,7 @@ type SubscriptionConfig struct {
 	RequiresSession      bool
 	ForwardTo            string
 	ForwardDeadLettersTo string
+	AutoDelete           time.Duration
 	Status               Status
 	Description          any
 
@@ -111,6 +114,7 @@ func (s SubscriptionConfig) queue(path string) QueueConfig {
 		RequiresSession:      s.RequiresSession,
 		ForwardTo:            s.ForwardTo,
 		ForwardDeadLettersTo: s.ForwardDeadLettersTo,
+		AutoDelete:           s.AutoDelete,
 		Status:               s.Status,
 		Description:          s.Description,
 	}
@@ -122,6 +126,7 @@ func (t TopicConfig) inlet() QueueConfig {
 		TimeToLive:       t.TimeToLive,
 		DetectDuplicates: t.DetectDuplicates,
 		DuplicateWindow:  t.DuplicateWindow,
+		AutoDelete:       t.AutoDelete,
 		Status:           t.Status,
 		MaxMessage:       t.MaxMessage,
 		MaxSize:          t.MaxSize,
@@ -143,6 +148,7 @@ func (c QueueConfig) withDefaults() QueueConfig {
 	if c.DuplicateWindow == 0 {
 		c.DuplicateWindow = defaultWindow
 	}
+	c.AutoDelete = cmp.Or(c.AutoDelete, Forever)
 	c.Status = cmp.Or(c.Status, Active)
 	c.MaxMessage = cmp.Or(c.MaxMessage, MaxMessage)
 	c.MaxSize = cmp.Or(c.MaxSize, MaxEntity)

@@ -186,6 +186,19 @@ func (n *Namespace) Rules(topic, name string) ([]Rule, error) {
 	}), nil
 }
 
+// Rule returns one rule of a subscription.
+func (n *Namespace) Rule(topic, name, rule string) (Rule, error) {
+	t, s, err := n.subscription(topic, name)
+	if err != nil {
+		return Rule{}, err
+	}
+	rules := t.rulesOf(s)
+	if i := ruleIndex(rules, rule); i >= 0 {
+		return rules[i], nil
+	}
+	return Rule{}, fmt.Errorf("rule %q of %s: %w", rule, s.queue.Path(), ErrNotFound)
+}
+
 // changeRules replaces a subscription's rules, from the next message on.
 func (n *Namespace) changeRules(topic, name string, change func(s *subscription, rules []Rule) ([]Rule, error)) error {
 	n.changes.Lock()

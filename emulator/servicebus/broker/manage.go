@@ -9,8 +9,8 @@ import (
 	"time"
 )
 
-// subscriptionPath is where a topic's subscription is found.
-func subscriptionPath(topic, name string) string { return topic + "/Subscriptions/" + name }
+// SubscriptionPath is where a topic's subscription is found.
+func SubscriptionPath(topic, name string) string { return topic + "/Subscriptions/" + name }
 
 // times are what management shows of an entity's life.
 type times struct{ created, updated, accessed time.Time }
@@ -57,7 +57,7 @@ func (n *Namespace) CreateSubscription(topic string, c SubscriptionConfig) error
 }
 
 func (n *Namespace) createSubscription(t *Topic, c SubscriptionConfig) error {
-	path := subscriptionPath(t.Path(), c.Name)
+	path := SubscriptionPath(t.Path(), c.Name)
 	config := c.queue(path)
 	if err := config.check("subscription " + path); err != nil {
 		return err

@@ -1,0 +1,214 @@
+package servicebus
+
+import (
+	"errors"
+	"net/http"
+
+	"oneeffect/emulator/servicebus/atom"
+	"oneeffect/emulator/servicebus/broker"
+)
+
+// onEntity answers about one queue or topic.
+func (q *adminRequest) onEntity() (answer, error) {
+	n := q.server.namespace
+	switch q.Method {
+	case http.MethodGet:
+		info, err := n.Info(q.to.entity)
+		if errors.Is(err, broker.ErrNotFound) {
+			return q.noEntity(), nil
+		}
+		if err != nil {
+			return answer{}, adminError(err)
+		}
+		return answer{http.StatusOK, q.describe(info)}, nil
+	case http.MethodPut:
+		return q.putEntity()
+	case http.MethodDelete:
+		if _, err := n.Info(q.to.entity); err != nil {
+			return answer{}, adminError(err)
+		}
+		if err := n.Delete(q.to.entity); err != nil {
+			return answer{}, adminError(err)
+		}
+		return answer{status: http.StatusOK}, nil
+	}
+	return q.notAllowed()
+}
+
+// listEntities answers with a page of the queues, or of the topics.
+func (q *adminRequest) listEntities() (answer, error) {
+	if q.Method != http.MethodGet {
+		return q.notAllowed()
+	}
+	skip, top, err := q.paging()
+	if err != nil {
+		return answer{}, err
+	}
+	if q.to.list == "queues" {
+		return q.feed("Queues", skip, top, q.server.namespace.Queues(skip, top), q.describe), nil
+	}
+	return q.feed("Topics", skip, top, q.server.namespace.Topics(skip, top), q.describe), nil
+}
+
+// describe makes an entry about a queue or topic.
+func (q *adminRequest) describe(i broker.Info) atom.Entry {
+	if d, ok := i.Description.(*atom.Topic); ok {
+		return q.entry(i.Name, i.Name, i, q.showTopic(i, *d))
+	}
+	d, _ := i.Description.(*atom.Queue)
+	return q.entry(i.Name, i.Name, i, q.showQueue(i, *d))
+}
+
+// ptr makes an optional element present.
+func ptr[T any](v T) *T { return &v }
+
+func (q *adminRequest) showQueue(i broker.Info, d atom.Queue) *atom.Queue {
+	d.SizeInBytes, d.MessageCount, d.CountDetails = ptr(i.Bytes), ptr(int64(i.Total())), counts(i)
+	d.CreatedAt, d.UpdatedAt, d.AccessedAt = ptr(atom.Time(i.Created)), ptr(atom.Time(i.Updated)), ptr(atom.Time(i.Accessed))
+	d.EntityAvailabilityStatus = ptr("Available")
+	if d.AuthorizationRules == nil {
+		d.AuthorizationRules = &atom.AuthorizationRules{}
+	}
+	if q.version < apiWithMessageSize {
+		d.MaxMessageSizeInKilobytes = nil
+	}
+	return &d
+}
+
+func (q *adminRequest) showTopic(i broker.Info, d atom.Topic) *atom.Topic {
+	d.SizeInBytes, d.CountDetails, d.SubscriptionCount = ptr(i.Bytes), counts(i), ptr(int64(len(i.Subscriptions)))
+	d.CreatedAt, d.UpdatedAt, d.AccessedAt = ptr(atom.Time(i.Created)), ptr(atom.Time(i.Updated)), ptr(atom.Time(i.Accessed))
+	d.EntityAvailabilityStatus = ptr("Available")
+	if d.AuthorizationRules == nil {
+		d.AuthorizationRules = &atom.AuthorizationRules{}
+	}
+	if q.version < apiWithMessageSize {
+		d.MaxMessageSizeInKilobytes = nil
+	}
+	if q.version >= apiWithFilterCounts {
+		d.SQLFilterCount, d.CorrelationFilterCount = filterCounts(i)
+	}
+	return &d
+}
+
+func counts(i broker.Info) *atom.Counts {
+	return &atom.Counts{
+		Active: int64(i.Active), DeadLetters: int64(i.DeadLetters), Scheduled: int64(i.Scheduled),
+		TransferringDeadLetters: int64(i.TransferDeadLetters),
+	}
+}
+
+// putEntity creates or updates a queue or a topic: which, says the document.
+func (q *adminRequest) putEntity() (answer, error) {
+	body, err := q.body()
+	if err != nil {
+		return answer{}, err
+	}
+	kind, err := atom.Kind(body)
+	switch {
+	case err != nil:
+		return answer{}, adminError(err)
+	case kind == "QueueDescription":
+		return q.putQueue(body)
+	case kind == "TopicDescription":
+		return q.putTopic(body)
+	}
+	return answer{}, refuse(http.StatusBadRequest, "SubCode=40000. Bad Request. %s describes neither a queue nor a topic.", kind)
+}
+
+func (q *adminRequest) putQueue(body []byte) (answer, error) {
+	d := &atom.Queue{}
+	if err := atom.Decode(body, d); err != nil {
+		return answer{}, adminError(err)
+	}
+	n, x := q.server.namespace, q.server.examine()
+	config := x.queue(q.to.entity, d)
+	x.forwards(n, config.RequiresSession, config.ForwardTo, config.ForwardDeadLettersTo)
+	if err := q.forwarding(d.ForwardTo, d.ForwardDeadLetteredMessagesTo); err != nil {
+		return answer{}, err
+	}
+	if !q.update {
+		x.entityName(q.to.entity)
+		if err := x.examined(); err != nil {
+			return answer{}, err
+		}
+		return q.done(http.StatusCreated, n.CreateQueue(config))
+	}
+	info, err := n.Info(q.to.entity)
+	if err != nil {
+		return answer{}, adminError(err)
+	}
+	old, ok := info.Description.(*atom.Queue)
+	if !ok {
+		return answer{}, refuse(http.StatusConflict, "SubCode=40900. Conflict. %s is a topic.", info.Name)
+	}
+	x.queueUpdate(old, d)
+	if err := x.examined(); err != nil {
+		return answer{}, err
+	}
+	if same(old, d) {
+		return q.done(http.StatusOK, nil)
+	}
+	return q.done(http.StatusOK, n.UpdateQueue(config))
+}
+
+func (q *adminRequest) putTopic(body []byte) (answer, error) {
+	d := &atom.Topic{}
+	if err := atom.Decode(body, d); err != nil {
+		return answer{}, adminError(err)
+	}
+	n, x := q.server.namespace, q.server.examine()
+	config := x.topic(q.to.entity, d)
+	if !q.update {
+		x.entityName(q.to.entity)
+		if err := x.examined(); err != nil {
+			return answer{}, err
+		}
+		return q.done(http.StatusCreated, n.CreateTopic(config))
+	}
+	info, err := n.Info(q.to.entity)
+	if err != nil {
+		return answer{}, adminError(err)
+	}
+	old, ok := info.Description.(*atom.Topic)
+	if !ok {
+		return answer{}, refuse(http.StatusConflict, "SubCode=40900. Conflict. %s is a queue.", info.Name)
+	}
+	x.topicUpdate(old, d)
+	if err := x.examined(); err != nil {
+		return answer{}, err
+	}
+	if same(old, d) {
+		return q.done(http.StatusOK, nil)
+	}
+	return q.done(http.StatusOK, n.UpdateTopic(config))
+}
+
+// done answers a change of a queue or topic with what has become of it.
+func (q *adminRequest) done(status int, err error) (answer, error) {
+	if err != nil {
+		return answer{}, adminError(err)
+	}
+	info, err := q.server.namespace.Info(q.to.entity)
+	if err != nil {
+		return answer{}, adminError(err)
+	}
+	return answer{status, q.describe(info)}, nil
+}
+
+// forwards checks where messages are to go on to.
+func (x *examination) forwards(n *broker.Namespace, hasSessions bool, targets ...string) {
+	for _, target := range targets {
+		if target == "" {
+			continue
+		}
+		if _, err := n.Info(target); err != nil {
+			x.mistake("messages cannot be forwarded to %q: there is no such queue or topic", target)
+		}
+		if hasSessions && target == targets[0] {
+			x.mistake("messages of an entity that requires sessions cannot be forwarded")
+		}
+	}
+}
+
+func (s *Server) examine() *examination { return &examination{tier: s.tier} }
