@@ -70,8 +70,16 @@ func (s settings) check() error {
 	} else if ip := net.ParseIP(host); host != "localhost" && (ip == nil || !ip.IsLoopback()) {
 		errs = append(errs, fmt.Errorf("-listen %q is not a loopback address: without sign-in the API is not offered to a network", s.listen))
 	}
-	if s.slots < 1 || s.relayPeriod <= 0 || s.maxMessage < 1 {
-		errs = append(errs, errors.New("-slots, -relay-period and -max-message must be positive"))
+	if s.slots < 1 || s.maxMessage < 1 {
+		errs = append(errs, errors.New("-slots and -max-message must be positive"))
+	}
+	for _, d := range []struct {
+		flag  string
+		value time.Duration
+	}{{"lock", s.lock}, {"settle-timeout", s.settle}, {"send-timeout", s.send}, {"store-timeout", s.StoreLimit}, {"relay-period", s.relayPeriod}} {
+		if d.value <= 0 {
+			errs = append(errs, fmt.Errorf("-%s %v: it must be positive", d.flag, d.value))
+		}
 	}
 	if s.send >= s.relayAge {
 		errs = append(errs, fmt.Errorf("-send-timeout %v must be shorter than -relay-age %v, else the relay sends what is still being sent", s.send, s.relayAge))

@@ -29,6 +29,10 @@ func TestSettingsThatContradictEachOtherAreRefused(t *testing.T) {
 		"-grace=10s":                    "-grace",
 		"-relay-period=0s":              "-relay-period",
 		"-max-message=0":                "-max-message",
+		"-lock=0s":                      "-lock",
+		"-send-timeout=-1s":             "-send-timeout",
+		"-settle-timeout=0s":            "-settle-timeout",
+		"-store-timeout=0s":             "-store-timeout",
 		"-id=a-name-that-is-too-long-x": "-id",
 	} {
 		_, err := parse([]string{"-id=o", flag}, environment, io.Discard)
