@@ -18,6 +18,7 @@ var operations = map[string][]string{
 	"servicebus": {
 		"put-token", "attach", "send", "schedule", "deliver", "complete", "abandon",
 		"dead-letter", "release", "defer", "renew-lock", "cancel-scheduled", "peek",
+		"receive-deferred", "renew-session-lock", "get-session-state", "set-session-state", "list-sessions",
 	},
 	"cosmos": {
 		"create", "upsert", "read", "replace", "patch", "delete", "batch", "query",

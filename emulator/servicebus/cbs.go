@@ -10,7 +10,10 @@ import (
 )
 
 // cbs is the $cbs node: claims-based security, where a client puts its tokens.
-type cbs struct{ connection *connection }
+type cbs struct {
+	connection *connection
+	*attachment
+}
 
 var _ incoming = cbs{}
 
@@ -18,7 +21,7 @@ var _ incoming = cbs{}
 // session ends, since clients end the session without detaching.
 func (c *connection) attachCBS(l *amqp.Link) {
 	if l.Outgoing() {
-		c.attachReplier(l, cbsNames)
+		c.attachReplier(l, managementAttachment(l, "", 0), nil, cbsNames)
 		return
 	}
 	c.mu.Lock()
@@ -31,8 +34,9 @@ func (c *connection) attachCBS(l *amqp.Link) {
 		c.refuse(l, amqp.Errorf(amqp.ErrCondNotAllowed, "Only one $cbs sender link is allowed per connection."))
 		return
 	}
-	l.Data = cbs{c}
-	c.log("accept link", l.Accept(amqp.Acceptance{Credit: senderCredit}))
+	n := cbs{c, managementAttachment(l, "", 0)}
+	l.Data = n
+	c.log("accept link", c.accept(l, n.attachment, nil, amqp.Acceptance{Credit: senderCredit}))
 }
 
 func (n cbs) transfer(d *amqp.Delivery) {
@@ -76,5 +80,6 @@ func (c *connection) putToken(r *request, path string) reply {
 	c.mu.Lock()
 	c.tokens[path] = given
 	c.mu.Unlock()
+	c.wakeWatch()
 	return reply{status: http.StatusAccepted, description: "Accepted"}
 }

@@ -39,10 +39,16 @@ type connection struct {
 
 	requests atomic.Int64 // under rules now
 
-	mu       sync.Mutex
-	tokens   map[string]grant    // by resource below the host
-	cbs      *amqp.Link          // the one $cbs sender a connection may have
-	repliers map[string]*replier // by the address that requests name in reply-to
+	attention chan struct{} // for the watch: there may be an earlier deadline
+
+	mu        sync.Mutex
+	tokens    map[string]grant           // by resource below the host
+	cbs       *amqp.Link                 // the one $cbs sender a connection may have
+	repliers  map[string]*replier        // by the address that requests name in reply-to
+	links     map[*amqp.Link]*attachment // accepted and not ended
+	hadLink   bool                       // there was one
+	linkless  time.Time                  // since when there is none
+	tokenless time.Time                  // since when no token stands; zero: one does
 }
 
 var _ amqp.Handler = (*connection)(nil)
@@ -59,9 +65,12 @@ type (
 
 func (s *Server) serve(ctx context.Context, nc net.Conn) error {
 	c := &connection{
-		server:   s,
-		tokens:   make(map[string]grant),
-		repliers: make(map[string]*replier),
+		server:    s,
+		attention: make(chan struct{}, 1),
+		tokens:    make(map[string]grant),
+		repliers:  make(map[string]*replier),
+		links:     make(map[*amqp.Link]*attachment),
+		linkless:  time.Now(),
 	}
 	return amqp.Serve(ctx, nc, c, amqp.Options{
 		ContainerID: s.name,
@@ -82,11 +91,7 @@ func (c *connection) Open(conn *amqp.Conn) *amqp.Error {
 	}
 	go func() {
 		defer c.server.work.Done()
-		select {
-		case <-c.cut:
-			conn.Cut()
-		case <-conn.Context().Done():
-		}
+		c.watch()
 	}()
 	if c.isolated() {
 		return nil
@@ -118,89 +123,6 @@ func (c *connection) Closed(_ *amqp.Conn, err error) {
 	c.server.hub.Record(e)
 }
 
-// Attach gives a link its meaning by its address.
-func (c *connection) Attach(l *amqp.Link) {
-	address, ok := linkAddress(l)
-	switch path, isManagement := cutSuffixFold(address, managementSuffix); {
-	case l.Peer.Coordinator:
-		c.refuse(l, amqp.Errorf(amqp.ErrCondNotAllowed, "transactions are not supported by this emulator yet"))
-	case !ok:
-		c.refuse(l, amqp.Errorf(amqp.ErrCondInvalidField, "the link %q names no address", l.Peer.Name))
-	case strings.EqualFold(address, cbsAddress):
-		c.attachCBS(l)
-	case isManagement:
-		c.attachManagement(l, path)
-	default:
-		c.attachEntity(l, address)
-	}
-}
-
-func linkAddress(l *amqp.Link) (string, bool) {
-	if l.Outgoing() {
-		if l.Peer.Source == nil {
-			return "", false
-		}
-		return l.Peer.Source.Address, l.Peer.Source.Address != ""
-	}
-	if l.Peer.Target == nil {
-		return "", false
-	}
-	return l.Peer.Target.Address, l.Peer.Target.Address != ""
-}
-
-func cutSuffixFold(s, suffix string) (string, bool) {
-	if n := len(s) - len(suffix); n >= 0 && strings.EqualFold(s[n:], suffix) {
-		return s[:n], true
-	}
-	return s, false
-}
-
-// attachEntity attaches a sender or a receiver of messages.
-func (c *connection) attachEntity(l *amqp.Link, address string) {
-	entity, err := c.server.namespace.Find(address)
-	if err != nil {
-		c.refuse(l, c.server.notFound(address))
-		return
-	}
-	var accept func()
-	if l.Outgoing() {
-		accept, err = c.attachReceiver(l, entity)
-	} else {
-		accept, err = c.attachSender(l, entity)
-	}
-	if err != nil {
-		c.refuse(l, wireError(err))
-		return
-	}
-	c.perform(operation{
-		op:   control.Op{Operation: "attach", Entity: entityText(entity.Path())},
-		link: l,
-		apply: func() func() {
-			claim := "Send"
-			if l.Outgoing() {
-				claim = "Listen"
-			}
-			if !c.authorized(entity.Path()) {
-				return func() {
-					c.refuse(l, amqp.Errorf(amqp.ErrCondUnauthorizedAccess,
-						"Unauthorized access. '%s' claim(s) are required to perform this operation. Resource: 'sb://%s/%s'.", claim, c.server.name, address))
-				}
-			}
-			return accept
-		},
-	})
-}
-
-func (s *Server) notFound(path string) *amqp.Error {
-	return amqp.Errorf(amqp.ErrCondNotFound, "The messaging entity 'sb://%s/%s' could not be found.", s.name, path)
-}
-
-// refuse answers an attach that cannot be. A link that has ended meanwhile needs no answer.
-func (c *connection) refuse(l *amqp.Link, e *amqp.Error) { c.log("refuse link", l.Refuse(e)) }
-
-// detach ends a link, or refuses it if it is not attached yet.
-func (c *connection) detach(l *amqp.Link, e *amqp.Error) { c.log("detach link", l.Detach(e)) }
-
 // log notes an answer that found nobody: the peer has moved on, which is its right.
 func (c *connection) log(what string, err error) {
 	if err != nil {
@@ -208,22 +130,9 @@ func (c *connection) log(what string, err error) {
 	}
 }
 
-// authorized reports whether a token that stands covers a path.
-func (c *connection) authorized(path string) bool {
-	now := c.server.hub.Now()
-	path = entityText(path)
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	for resource, g := range c.tokens {
-		if g.allows(AllRights, now) && (resource == "" || covers(resource, path)) {
-			return true
-		}
-	}
-	return false
-}
-
 // Transfer hands a message to what its link is attached to.
 func (c *connection) Transfer(d *amqp.Delivery) {
+	touch(d.Link)
 	if to, ok := d.Link.Data.(incoming); ok {
 		to.transfer(d)
 	}
@@ -231,6 +140,7 @@ func (c *connection) Transfer(d *amqp.Delivery) {
 
 // Credit tells what a link is attached to that the client takes messages.
 func (c *connection) Credit(l *amqp.Link) {
+	touch(l)
 	if to, ok := l.Data.(outgoing); ok {
 		to.credit()
 	}
@@ -238,13 +148,18 @@ func (c *connection) Credit(l *amqp.Link) {
 
 // Disposition hands a settlement to the receiver it belongs to.
 func (c *connection) Disposition(d *amqp.Delivery, state amqp.State, isSettled bool) {
+	touch(d.Link)
 	if to, ok := d.Link.Data.(settled); ok {
 		to.disposition(d, state, isSettled)
 	}
 }
 
-// Detached frees what only one link may have. Receivers see the end of their link by themselves.
+// Detached frees what the link had, before the client has its answer.
 func (c *connection) Detached(l *amqp.Link, _ *amqp.Error) {
+	if held, ok := l.Data.(closable); ok {
+		held.close()
+	}
+	c.strike(l)
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.cbs == l {
@@ -257,18 +172,24 @@ func (c *connection) Detached(l *amqp.Link, _ *amqp.Error) {
 	}
 }
 
-// attachReplier attaches a link on which replies of $cbs or of $management go to the client.
-func (c *connection) attachReplier(l *amqp.Link, names replyNames) {
+func touch(l *amqp.Link) {
+	if u, ok := l.Data.(usable); ok {
+		u.touch()
+	}
+}
+
+// attachReplier attaches a link on which replies of $cbs or of an entity's $management go to the client.
+func (c *connection) attachReplier(l *amqp.Link, a *attachment, entity broker.Entity, names replyNames) {
 	if l.Peer.Target == nil || l.Peer.Target.Address == "" {
 		c.refuse(l, amqp.Errorf(amqp.ErrCondInvalidField, "the link %q names no target address, so no request can ask for a reply on it", l.Peer.Name))
 		return
 	}
-	p := &replier{link: l, names: names}
+	p := &replier{attachment: a, names: names}
 	l.Data = p
 	c.mu.Lock()
 	c.repliers[l.Peer.Target.Address] = p
 	c.mu.Unlock()
-	c.log("accept link", l.Accept(amqp.Acceptance{}))
+	c.log("accept link", c.accept(l, a, entity, amqp.Acceptance{}))
 }
 
 // reply sends a reply to the link that the request names.

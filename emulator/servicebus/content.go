@@ -83,6 +83,8 @@ func parseMessage(raw []byte) (*broker.Message, error) {
 		ID:            idText(properties.MessageID),
 		CorrelationID: idText(properties.CorrelationID),
 		Subject:       properties.Subject.Or(""),
+		SessionID:     properties.GroupID.Or(""),
+		InSession:     properties.GroupID.Set,
 		TimeToLive:    time.Duration(c.header.TTL.Or(0)) * time.Millisecond,
 		Size:          len(raw),
 		Content:       c,
@@ -222,7 +224,10 @@ func (c *content) appendHead(dst []byte, d *broker.Delivery) ([]byte, error) {
 	if d.DeadLetterSource != "" {
 		annotations = append(annotations, amqp.Entry{Key: annotationSource, Value: d.DeadLetterSource})
 	}
-	if d.State == broker.Scheduled {
+	switch {
+	case d.Deferred:
+		annotations = append(annotations, amqp.Entry{Key: annotationState, Value: int32(1)})
+	case d.State == broker.Scheduled:
 		annotations = append(annotations, amqp.Entry{Key: annotationState, Value: int32(2)})
 	}
 	if dst, err = amqp.AppendMap(dst, amqp.KindMessageAnnotations, annotations); err != nil {

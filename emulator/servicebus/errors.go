@@ -12,7 +12,11 @@ import (
 
 // The service's own error conditions that this emulator answers by itself.
 const (
-	condLockLost = amqp.Symbol("com.microsoft:message-lock-lost")
+	condLockLost        = amqp.Symbol("com.microsoft:message-lock-lost")
+	condSessionLockLost = amqp.Symbol("com.microsoft:session-lock-lost")
+	condSessionLocked   = amqp.Symbol("com.microsoft:session-cannot-be-locked")
+	condDisabled        = amqp.Symbol("com.microsoft:entity-disabled")
+	condTimeout         = amqp.Symbol("com.microsoft:timeout")
 )
 
 // lockLostText is what clients compare; it stands also in answers that wrap the engine's error.
@@ -31,6 +35,10 @@ type refusal struct {
 // what is not supported is not allowed, rather than not implemented.
 var refusals = []refusal{
 	{broker.ErrLockLost, condLockLost, http.StatusGone},
+	{broker.ErrSessionLockLost, condSessionLockLost, http.StatusGone},
+	{broker.ErrSessionLocked, condSessionLocked, http.StatusConflict},
+	{broker.ErrDisabled, condDisabled, http.StatusBadRequest},
+	{errClaim, amqp.ErrCondUnauthorizedAccess, http.StatusUnauthorized},
 	{broker.ErrNotFound, amqp.ErrCondNotFound, http.StatusNotFound},
 	{broker.ErrTooLarge, amqp.ErrCondMessageSizeExceeded, http.StatusForbidden},
 	{broker.ErrFull, amqp.ErrCondResourceLimitExceeded, http.StatusForbidden},
@@ -88,8 +96,6 @@ func statusOf(condition amqp.Symbol) int32 {
 		}
 	}
 	switch condition {
-	case amqp.ErrCondUnauthorizedAccess:
-		return http.StatusUnauthorized
 	case "com.microsoft:server-busy":
 		return http.StatusServiceUnavailable
 	case "com.microsoft:timeout":

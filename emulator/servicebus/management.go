@@ -1,7 +1,6 @@
 package servicebus
 
 import (
-	"bytes"
 	"fmt"
 	"net/http"
 
@@ -20,27 +19,32 @@ const (
 
 // management is an entity's $management node.
 type management struct {
+	*attachment
 	connection *connection
 	entity     broker.Entity
-	path       string
+	name       string // the entity's path
 }
 
 var _ incoming = (*management)(nil)
 
 func (c *connection) attachManagement(l *amqp.Link, path string) {
 	entity, err := c.server.namespace.Find(path)
-	switch {
-	case err != nil:
+	if err != nil {
 		c.refuse(l, c.server.notFound(path))
-	case !c.authorized(entity.Path() + managementSuffix):
-		c.refuse(l, amqp.Errorf(amqp.ErrCondUnauthorizedAccess,
-			"Unauthorized access. 'Listen' or 'Send' claim(s) are required to perform this operation. Resource: 'sb://%s/%s%s'.", c.server.name, path, managementSuffix))
-	case l.Outgoing():
-		c.attachReplier(l, managementNames)
-	default:
-		l.Data = &management{connection: c, entity: entity, path: entityText(entity.Path())}
-		c.log("accept link", l.Accept(amqp.Acceptance{Credit: senderCredit}))
+		return
 	}
+	address := entity.Path() + managementSuffix
+	if err := c.authorize(address, path+managementSuffix, Send|Listen); err != nil {
+		c.refuse(l, wireError(err))
+		return
+	}
+	a := managementAttachment(l, entityText(address), Send|Listen)
+	if l.Outgoing() {
+		c.attachReplier(l, a, entity, managementNames)
+		return
+	}
+	l.Data = &management{attachment: a, connection: c, entity: entity, name: entityText(entity.Path())}
+	c.log("accept link", c.accept(l, a, entity, amqp.Acceptance{Credit: senderCredit}))
 }
 
 // plan is a request that has been understood: what rules see of it, and how to run it.
@@ -57,42 +61,62 @@ func (n *management) transfer(d *amqp.Delivery) {
 		return
 	}
 	c.log("settle request", d.Settle(amqp.Accepted{}))
+	c.touchNamed(r.text("associated-link-name"))
 	p, err := n.plan(r)
 	if err != nil {
 		c.reply(r, managementNames, refused(err))
 		return
 	}
-	p.op.Entity = n.path
+	p.op.Entity = n.name
 	c.request(r, managementNames, p.op, p.run)
 }
 
 // plan reads a request. What the service has and this emulator has not yet is refused by name.
 func (n *management) plan(r *request) (plan, error) {
-	body, ok := r.body.(amqp.Map)
 	operation := r.text("operation")
-	if !ok && operation != "" {
+	if operation == "" {
+		return plan{}, fmt.Errorf("request without an operation: %w", broker.ErrInvalid)
+	}
+	read, ok := managementOperations[operation]
+	if !ok {
+		return plan{}, fmt.Errorf("operation %s: it is %w", operation, broker.ErrUnsupported)
+	}
+	body, ok := r.body.(amqp.Map)
+	if !ok {
 		return plan{}, fmt.Errorf("%s: %w: the body must be a map", operation, broker.ErrInvalid)
 	}
-	switch operation {
-	case "com.microsoft:schedule-message":
-		return n.schedule(body)
-	case "com.microsoft:cancel-scheduled-message":
-		return n.cancel(body)
-	case "com.microsoft:peek-message":
-		return n.peek(body)
-	case "com.microsoft:renew-lock", "com.microsoft:update-disposition":
+	if err := n.connection.authorize(n.path, n.name, read.right); err != nil {
+		return plan{}, err
+	}
+	if read.onQueue != nil {
 		q, ok := n.entity.(*broker.Queue)
 		if !ok {
 			return plan{}, fmt.Errorf("%s on a topic: %w: its messages are in its subscriptions", operation, broker.ErrInvalid)
 		}
-		if operation == "com.microsoft:renew-lock" {
-			return n.renew(q, body)
-		}
-		return n.update(q, body)
-	case "":
-		return plan{}, fmt.Errorf("request without an operation: %w", broker.ErrInvalid)
+		return read.onQueue(n, q, body)
 	}
-	return plan{}, fmt.Errorf("operation %s: it is %w", operation, broker.ErrUnsupported)
+	return read.onEntity(n, body)
+}
+
+// reading is how an operation is read, and the right it needs.
+type reading struct {
+	right    Rights
+	onEntity func(*management, amqp.Map) (plan, error)
+	onQueue  func(*management, *broker.Queue, amqp.Map) (plan, error)
+}
+
+// managementOperations are those of $management. The service's are all known to it under com.microsoft.
+var managementOperations = map[string]reading{
+	"com.microsoft:schedule-message":           {right: Send, onEntity: (*management).schedule},
+	"com.microsoft:cancel-scheduled-message":   {right: Send, onEntity: (*management).cancel},
+	"com.microsoft:peek-message":               {right: Listen, onEntity: (*management).peek},
+	"com.microsoft:renew-lock":                 {right: Listen, onQueue: (*management).renew},
+	"com.microsoft:update-disposition":         {right: Listen, onQueue: (*management).update},
+	"com.microsoft:receive-by-sequence-number": {right: Listen, onQueue: (*management).receiveDeferred},
+	"com.microsoft:renew-session-lock":         {right: Listen, onQueue: (*management).renewSession},
+	"com.microsoft:get-session-state":          {right: Listen, onQueue: (*management).sessionState},
+	"com.microsoft:set-session-state":          {right: Listen, onQueue: (*management).setSessionState},
+	"com.microsoft:get-message-sessions":       {right: Listen, onQueue: (*management).listSessions},
 }
 
 // values reads a member that holds an array, or a list, of one type.
@@ -114,150 +138,27 @@ func tokensOf(body amqp.Map) ([]broker.Token, error) {
 	return tokens, err
 }
 
-// about fills in what a rule sees of a lock's message.
-func about(operation string, m *broker.Message) control.Op {
-	op := control.Op{Operation: operation}
-	if m != nil {
-		op.Key, op.Body = m.ID, data(m)
-	}
-	return op
-}
-
-func (n *management) renew(q *broker.Queue, body amqp.Map) (plan, error) {
-	tokens, err := tokensOf(body)
-	if err != nil {
-		return plan{}, err
-	}
-	return plan{about("renew-lock", q.Locked(tokens[0])), func() reply {
-		ends, err := q.Renew(n.connection.client, tokens...)
-		if err != nil {
-			return refused(err)
-		}
-		return reply{status: http.StatusOK, description: "OK", body: amqp.Map{{Key: "expirations", Value: amqp.ArrayOf(ends...)}}}
-	}}, nil
-}
-
-// dispositions are the words of update-disposition. "defered" is how the service spells it.
-var dispositions = map[string]struct {
-	engine broker.Disposition
-	rule   string
-}{
-	"completed": {broker.Complete, "complete"},
-	"abandoned": {broker.Abandon, "abandon"},
-	"suspended": {broker.DeadLetter, "dead-letter"},
-	"defered":   {broker.Defer, "defer"},
-}
-
-func (n *management) update(q *broker.Queue, body amqp.Map) (plan, error) {
-	tokens, err := tokensOf(body)
-	if err != nil {
-		return plan{}, err
-	}
-	word, _ := body.Get("disposition-status")
-	text, _ := word.(string)
-	disposition, ok := dispositions[text]
+// textOf reads a member that must be a string; a session may have the empty one.
+func textOf(body amqp.Map, name string) (string, error) {
+	v, _ := body.Get(name)
+	s, ok := v.(string)
 	if !ok {
-		return plan{}, fmt.Errorf("disposition-status %v: %w", word, broker.ErrInvalid)
+		return "", fmt.Errorf("%s: %w: a string is needed, got %T", name, broker.ErrInvalid, v)
 	}
-	properties, _ := body.Get("properties-to-modify")
-	given, _ := properties.(amqp.Map)
-	s := broker.Settlement{Disposition: disposition.engine, Client: n.connection.client}
-	if s.Changes, err = changesOf(given); err != nil {
-		return plan{}, err
-	}
-	if s.Disposition == broker.DeadLetter {
-		if s.Changes == nil {
-			s.Changes = make(map[string]any, 2)
-		}
-		for member, property := range map[string]string{"deadletter-reason": broker.ReasonProperty, "deadletter-description": broker.DescriptionProperty} {
-			if v, ok := body.Get(member); ok && v != nil {
-				if _, isText := v.(string); !isText {
-					return plan{}, fmt.Errorf("%s: %w: it must be a string", member, broker.ErrInvalid)
-				}
-				s.Changes[property] = v
-			}
-		}
-		s.Reason, _ = s.Changes[broker.ReasonProperty].(string)
-	}
-	op := about(disposition.rule, q.Locked(tokens[0]))
-	s.MessageID = op.Key
-	return plan{op, func() reply {
-		for _, t := range tokens {
-			if err := q.Settle(t, s); err != nil {
-				return refused(err)
-			}
-		}
-		return reply{status: http.StatusOK, description: "OK"}
-	}}, nil
+	return s, nil
 }
 
-func (n *management) schedule(body amqp.Map) (plan, error) {
-	v, _ := body.Get("messages")
-	list, _ := v.(amqp.List)
-	if len(list) == 0 || len(list) > maxBatch {
-		return plan{}, fmt.Errorf("messages: %w: a list of 1 to %d is needed", broker.ErrInvalid, maxBatch)
+// numberOf reads a member that must be a whole number, of whatever width.
+func numberOf(body amqp.Map, name string) (int64, error) {
+	v, _ := body.Get(name)
+	i, ok := amqp.Integer(v)
+	if !ok {
+		return 0, fmt.Errorf("%s: %w: a whole number is needed, got %T", name, broker.ErrInvalid, v)
 	}
-	messages := make([]*broker.Message, len(list))
-	for i, item := range list {
-		entry, _ := item.(amqp.Map)
-		encoded, _ := entry.Get("message")
-		raw, _ := encoded.([]byte)
-		m, err := parseMessage(raw)
-		if err != nil {
-			return plan{}, fmt.Errorf("messages[%d]: %w", i, err)
-		}
-		if m.ScheduledFor.IsZero() {
-			return plan{}, fmt.Errorf("messages[%d]: %w: it has no %s", i, broker.ErrInvalid, annotationScheduled)
-		}
-		messages[i] = m
-	}
-	return plan{about("schedule", messages[0]), func() reply {
-		numbers, err := n.entity.Enqueue(n.connection.client, messages...)
-		if err != nil {
-			return refused(err)
-		}
-		return reply{status: http.StatusOK, description: "OK", body: amqp.Map{{Key: "sequence-numbers", Value: amqp.ArrayOf(numbers...)}}}
-	}}, nil
+	return i, nil
 }
 
-func (n *management) cancel(body amqp.Map) (plan, error) {
-	numbers, err := values[int64](body, "sequence-numbers")
-	if err != nil {
-		return plan{}, err
-	}
-	return plan{control.Op{Operation: "cancel-scheduled"}, func() reply {
-		if err := n.entity.CancelScheduled(numbers...); err != nil {
-			return refused(err)
-		}
-		return reply{status: http.StatusOK, description: "OK"}
-	}}, nil
-}
-
-func (n *management) peek(body amqp.Map) (plan, error) {
-	fromValue, _ := body.Get("from-sequence-number")
-	countValue, _ := body.Get("message-count")
-	from, ok1 := amqp.Integer(fromValue)
-	count, ok2 := amqp.Integer(countValue)
-	if !ok1 || !ok2 || count < 1 {
-		return plan{}, fmt.Errorf("peek: %w: from-sequence-number and a positive message-count are needed", broker.ErrInvalid)
-	}
-	return plan{control.Op{Operation: "peek"}, func() reply {
-		var list amqp.List
-		size := 0
-		for _, d := range n.entity.Peek(from, int(min(count, maxPeek))) {
-			parts, err := encode(d)
-			if err != nil {
-				return refused(err)
-			}
-			message := bytes.Join(parts, nil)
-			if size += len(message); size > maxPeekBytes && len(list) > 0 {
-				break // the client asks again from the next number
-			}
-			list = append(list, amqp.Map{{Key: "message", Value: message}})
-		}
-		if len(list) == 0 {
-			return reply{status: http.StatusNoContent, description: "No messages available."}
-		}
-		return reply{status: http.StatusOK, description: "OK", body: amqp.Map{{Key: "messages", Value: list}}}
-	}}, nil
+// ok is the reply to what has been done.
+func ok(body ...amqp.Entry) reply {
+	return reply{status: http.StatusOK, description: "OK", body: body}
 }

@@ -15,24 +15,25 @@ import (
 // receiver is a link on which a client receives from a queue, a subscription or a dead letter queue. Its goroutine
 // takes messages from the engine as the client's credit allows and puts them on the link.
 type receiver struct {
+	*attachment
 	connection *connection
-	link       *amqp.Link
 	queue      *broker.Queue
-	path       string
 	mode       broker.Mode
-	consumer   *broker.Consumer
+	consumer   *broker.Consumer // of a session receiver only once it has its session
 	wake       chan struct{}
 
 	held      atomic.Int64 // deliveries that rules hold; each will use one credit
 	swallowed atomic.Int64 // deliveries that rules have ended in silence; each has used one, until the client's next flow
 
 	mu      sync.Mutex
+	ended   bool
 	waiting []*broker.Delivery // begun, but the link had no credit for them any more
 }
 
 var (
 	_ outgoing = (*receiver)(nil)
 	_ settled  = (*receiver)(nil)
+	_ closable = (*receiver)(nil)
 )
 
 // receipt is what the receiver remembers of a message until it is settled.
@@ -42,39 +43,73 @@ type receipt struct {
 	settling atomic.Bool
 }
 
-const sessionFilter = amqp.Symbol("com.microsoft:session-filter")
-
+// attachReceiver makes a receiver of messages, or, with a session filter, of one session's messages.
 func (c *connection) attachReceiver(l *amqp.Link, entity broker.Entity) (accept func(), err error) {
 	q, ok := entity.(*broker.Queue)
 	if !ok {
 		return nil, fmt.Errorf("receive from topic %s: %w: receive from one of its subscriptions", entity.Path(), broker.ErrInvalid)
 	}
-	if filter := l.Peer.Source.Filter; len(filter) > 0 {
-		if _, ok := annotation(filter, sessionFilter); ok {
-			return nil, fmt.Errorf("receive a session of %s: sessions are %w", entity.Path(), broker.ErrUnsupported)
-		}
-		return nil, fmt.Errorf("receive from %s with filter %v: it is %w", entity.Path(), filter[0].Key, broker.ErrUnsupported)
+	if err := q.TakesReceives(); err != nil {
+		return nil, err
 	}
-	r := &receiver{connection: c, link: l, queue: q, path: entityText(q.Path()), wake: make(chan struct{}, 1)}
+	wanted, err := sessionWanted(l)
+	if err != nil {
+		return nil, fmt.Errorf("receive from %s: %w", entity.Path(), err)
+	}
+	r := &receiver{attachment: attachmentTo(l, entityText(q.Path()), Listen), connection: c, queue: q, wake: make(chan struct{}, 1)}
 	if l.Peer.SndSettleMode.Or(amqp.SendMixed) == amqp.SendSettled {
 		r.mode = broker.ReceiveAndDelete
 	}
-	r.consumer = q.Consume(c.client, r.mode, r.wake)
 	l.Data = r
+	switch {
+	case wanted != nil:
+		return func() { r.acceptSession(wanted) }, nil
+	case q.RequiresSession():
+		return nil, fmt.Errorf("%w: %s", broker.ErrInvalid, sessionNeeded)
+	}
 	return func() {
-		if c.server.enter() != nil {
-			return // the server is closing, and the connection with it
-		}
-		if err := l.Accept(amqp.Acceptance{}); err != nil {
-			c.server.work.Done()
-			c.log("accept receiver", err)
-			return
-		}
-		go func() {
-			defer c.server.work.Done()
-			r.run()
-		}()
+		r.adopt(q.Consume(c.client, r.mode, r.wake))
+		r.start(amqp.Acceptance{})
 	}, nil
+}
+
+// start accepts the link and serves it, if the receiver has a consumer still.
+func (r *receiver) start(how amqp.Acceptance) {
+	c := r.connection
+	if c.server.enter() != nil {
+		r.close()
+		return // the server is closing, and the connection with it
+	}
+	if err := c.accept(r.link, r.attachment, r.queue, how); err != nil {
+		c.server.work.Done()
+		r.close()
+		c.log("accept receiver", err)
+		return
+	}
+	go func() {
+		defer c.server.work.Done()
+		r.run()
+	}()
+}
+
+// adopt gives the receiver its consumer.
+func (r *receiver) adopt(consumer *broker.Consumer) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.consumer = consumer
+	if r.ended {
+		consumer.Close()
+	}
+}
+
+// close ends the consumer, and with it the lock of its session: at the latest before the client knows of the end.
+func (r *receiver) close() {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.ended = true
+	if r.consumer != nil {
+		r.consumer.Close()
+	}
 }
 
 // credit is called when the client has stated its credit anew, or reads again.
@@ -92,11 +127,14 @@ func (r *receiver) signal() {
 
 // run serves the link until it ends. Locks that it gave out stay.
 func (r *receiver) run() {
-	defer r.consumer.Close()
+	defer r.close()
 	for {
 		select {
 		case <-r.wake:
 			r.deliver()
+		case <-r.consumer.Lost():
+			r.connection.detach(r.link, wireError(broker.ErrSessionLockLost))
+			return
 		case <-r.link.Done():
 			return
 		}
@@ -217,6 +255,7 @@ func (r *receiver) sendLocked(d *broker.Delivery) bool {
 	} else {
 		out.Tag, out.Data = deliveryTag(d.Token), &receipt{token: d.Token, message: d.Message}
 	}
+	r.touch()
 	_, err = r.link.Send(out)
 	return !errors.Is(err, amqp.ErrNoCredit)
 }

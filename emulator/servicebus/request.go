@@ -95,7 +95,7 @@ func refused(err error) reply {
 
 // replier is a link on which replies go to the client. It keeps them until the link has credit.
 type replier struct {
-	link    *amqp.Link
+	*attachment
 	names   replyNames
 	mu      sync.Mutex
 	waiting [][]byte
@@ -131,6 +131,7 @@ func (p *replier) flushLocked() {
 		if err != nil {
 			return // no credit yet, or nobody to send to any more
 		}
+		p.touch()
 		p.waiting[0] = nil
 		p.waiting = p.waiting[1:]
 	}

@@ -1,6 +1,8 @@
 package servicebus
 
 import (
+	"errors"
+	"fmt"
 	"strings"
 	"time"
 )
@@ -16,6 +18,34 @@ const (
 
 	AllRights = Listen | Send | Manage
 )
+
+// String is the right as refusals name it.
+func (r Rights) String() string {
+	switch r {
+	case Listen:
+		return "Listen"
+	case Send:
+		return "Send"
+	case Manage:
+		return "Manage"
+	}
+	return fmt.Sprintf("Rights(%d)", uint8(r))
+}
+
+// errClaim is wrapped by the refusal of what no token of the client allows.
+var errClaim = errors.New("unauthorized access")
+
+// claimError is the refusal of an operation that needs a right, in the service's words.
+type claimError struct {
+	need     Rights
+	resource string
+}
+
+func (e *claimError) Error() string {
+	return fmt.Sprintf("Unauthorized access. '%v' claim(s) are required to perform this operation. Resource: '%s'.", e.need, e.resource)
+}
+
+func (e *claimError) Unwrap() error { return errClaim }
 
 // Key is a shared access key and what tokens signed with it allow.
 type Key struct {

@@ -10,10 +10,9 @@ import (
 
 // sender is a link on which a client sends to a queue or topic.
 type sender struct {
+	*attachment
 	connection *connection
-	link       *amqp.Link
 	entity     broker.Entity
-	path       string
 }
 
 var _ incoming = (*sender)(nil)
@@ -22,10 +21,11 @@ func (c *connection) attachSender(l *amqp.Link, entity broker.Entity) (accept fu
 	if q, ok := entity.(*broker.Queue); ok && !q.TakesSends() {
 		return nil, fmt.Errorf("send to %s: %w: messages come here only from the entity it belongs to", entity.Path(), broker.ErrInvalid)
 	}
-	s := &sender{connection: c, link: l, entity: entity, path: entityText(entity.Path())}
+	s := &sender{attachment: attachmentTo(l, entityText(entity.Path()), Send), connection: c, entity: entity}
 	l.Data = s
 	return func() {
-		c.log("accept sender", l.Accept(amqp.Acceptance{MaxMessageSize: broker.MaxMessage, Credit: senderCredit}))
+		how := amqp.Acceptance{MaxMessageSize: uint64(entity.MaxMessage()), Credit: senderCredit}
+		c.log("accept sender", c.accept(l, s.attachment, entity, how))
 	}, nil
 }
 

@@ -27,6 +27,7 @@ type Server struct {
 	keys      map[string]Key
 	jwt       func(token, audience string) (time.Time, error)
 	log       *slog.Logger
+	audience  *audience
 
 	life   context.Context // ends at Close, and every connection with it
 	end    context.CancelCauseFunc
@@ -47,9 +48,9 @@ func New(h *control.Hub, c Config) (*Server, error) {
 	switch c.MessagingSKU {
 	case "":
 		c.MessagingSKU = Standard
-	case Standard, Premium:
+	case Standard, Premium, AnyTier:
 	default:
-		return nil, fmt.Errorf("start Service Bus emulator: MessagingSKU must be %s or %s, is %q", Standard, Premium, c.MessagingSKU)
+		return nil, fmt.Errorf("start Service Bus emulator: MessagingSKU must be %s, %s or %s, is %q", Standard, Premium, AnyTier, c.MessagingSKU)
 	}
 	namespace, err := broker.New(h, described(c.MessagingSKU, c.Namespace))
 	if err != nil {
@@ -64,6 +65,7 @@ func New(h *control.Hub, c Config) (*Server, error) {
 		tier: c.MessagingSKU, started: h.Now(),
 		keys: maps.Clone(keys), jwt: c.TokenCheck, log: log,
 	}
+	s.audience = newAudience(s)
 	s.life, s.end = context.WithCancelCause(context.Background())
 	return s, nil
 }

@@ -108,7 +108,7 @@ func TestAttachingNeedsAToken(t *testing.T) {
 		p.authorize()
 		_, err = p.session().NewSender(w.ctx, "tasks", nil)
 		w.must(err)
-		time.Sleep(time.Hour)
+		w.hub.Jump(time.Hour)
 		_, err = p.session().NewSender(w.ctx, "tasks", nil)
 		w.wantCondition(err, amqp.ErrCondUnauthorizedAccess, "'Send' claim(s)")
 	})
@@ -184,8 +184,13 @@ func TestManagementRefusesByName(t *testing.T) {
 			status    int32
 			text      string
 		}{
-			{"com.microsoft:get-session-state", map[string]any{"session-id": "s"}, 501, "operation com.microsoft:get-session-state: it is not supported by this emulator yet"},
-			{"com.microsoft:receive-by-sequence-number", map[string]any{}, 501, "operation com.microsoft:receive-by-sequence-number: it is not supported"},
+			{"com.microsoft:add-rule", map[string]any{}, 501, "operation com.microsoft:add-rule: it is not supported by this emulator yet"},
+			{"com.microsoft:get-session-state", map[string]any{"session-id": "s"}, 400, "tasks has no sessions"},
+			{"com.microsoft:set-session-state", map[string]any{"session-id": "s", "session-state": "text"}, 400, "session-state"},
+			{"com.microsoft:renew-session-lock", map[string]any{}, 400, "session-id"},
+			{"com.microsoft:get-message-sessions", map[string]any{"last-updated-time": 1}, 400, "last-updated-time"},
+			{"com.microsoft:receive-by-sequence-number", map[string]any{}, 400, "sequence-numbers"},
+			{"com.microsoft:receive-by-sequence-number", map[string]any{"sequence-numbers": []int64{7}, "receiver-settle-mode": uint32(1)}, 404, "The message does not exist"},
 			{"com.microsoft:peek-message", "text", 400, "the body must be a map"},
 			{"com.microsoft:peek-message", map[string]any{"from-sequence-number": "x"}, 400, "from-sequence-number"},
 			{"com.microsoft:renew-lock", map[string]any{}, 400, "lock-tokens"},
