@@ -186,7 +186,7 @@ func TestScheduledMessagesComeAtTheirTimeUnderANewNumber(t *testing.T) {
 	inBubble(t, func(t *testing.T, w *world) {
 		c := w.client("worker-1")
 		s, r := w.sender(c, "tasks"), w.receiver(c, "tasks")
-		when := w.hub.Now().Add(10 * time.Minute)
+		when := w.hub.Now().Add(9 * time.Minute)
 		numbers, err := s.ScheduleMessages(w.ctx, []*azservicebus.Message{message("a"), message("b")}, when, nil)
 		w.must(err)
 		annotated := message("c")
