@@ -33,7 +33,7 @@ func (o *operation) translate(err error) error {
 		meaning = message.ErrUnknown
 	case o.create && errors.Is(meaning, message.ErrNotFound):
 		meaning = errNoContainer
-	case !o.reached && !errors.Is(meaning, message.ErrTransient):
+	case !o.reached && !errors.Is(meaning, message.ErrTransient) && !errors.Is(meaning, message.ErrRefused):
 		meaning = message.ErrRefused // of the account itself, not of a record
 	}
 	return fmt.Errorf("%s: %w: %w", o.name, meaning, cause)

@@ -17,6 +17,7 @@ import (
 
 	"oneeffect/emulator/control"
 	"oneeffect/internal/execution"
+	"oneeffect/internal/cosmos"
 	"oneeffect/internal/message"
 )
 
@@ -114,6 +115,20 @@ func TestARefusalNamesItsRemedy(t *testing.T) { // K1
 			}
 		})
 	}
+}
+
+// A wrong key shows when the account is asked for its regions, before any item.
+func TestAWrongKeyNamesItsRemedy(t *testing.T) { // K1
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		db := w.open(func(o *cosmos.Options) { o.Key = "d3Jvbmc=" })
+		defer db.Close()
+		_, err := db.Claims().Record("82f3").Read(t.Context())
+		wantError(t, err, message.ErrRefused)
+		if !strings.Contains(err.Error(), "correct the account's key") {
+			t.Errorf("%v: no remedy", err)
+		}
+	})
 }
 
 func TestAWriteRefusedWhileTheAccountMovesIsTransient(t *testing.T) { // K1, K3
