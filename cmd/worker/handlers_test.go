@@ -7,9 +7,7 @@ import (
 	"strings"
 	"testing"
 
-	"oneeffect/internal/telemetry"
-
-	"go.opentelemetry.io/otel/trace/noop"
+	"oneeffect/internal/downstream"
 )
 
 // A handler that signs in needs an identity, and a worker without one does not start.
@@ -29,7 +27,7 @@ func TestAHandlerThatSignsInHasTheProcessesIdentity(t *testing.T) {
 		t.Fatal(err)
 	}
 	read := func() error {
-		_, err := readHandlers(s, emulator(nil), telemetry.Providers{Traces: noop.NewTracerProvider()})
+		_, err := readHandlers(s, emulator(nil), downstream.Options{UserAgent: s.ID, Getenv: emulator(nil)})
 		return err
 	}
 	t.Setenv("AZURE_TOKEN_CREDENTIALS", "ManagedIdentityCredential")

@@ -41,7 +41,12 @@ func run(ctx context.Context, args []string, getenv func(string) string, stdout,
 		return err
 	}
 	defer func() { err = errors.Join(err, traces.Shutdown(context.WithoutCancel(ctx))) }()
-	handlers, err := readHandlers(s, getenv, traces)
+	transport := downstream.NewTransport()
+	defer transport.CloseIdleConnections()
+	handlers, err := readHandlers(s, getenv, downstream.Options{
+		Transport: transport, UserAgent: s.ID, Getenv: getenv,
+		Propagator: traces.Propagator, Tracer: traces.Traces.Tracer("oneeffect/downstream"),
+	})
 	if err != nil {
 		return err
 	}
@@ -87,7 +92,8 @@ func wire(s settings, out process.Connections, handlers map[string]message.Handl
 	}
 }
 
-func readHandlers(s settings, getenv func(string) string, t telemetry.Providers) (map[string]message.Handler, error) {
+// readHandlers makes the handlers that a file declares; options are those of all.
+func readHandlers(s settings, getenv func(string) string, options downstream.Options) (map[string]message.Handler, error) {
 	file, err := os.Open(s.handlers)
 	if err != nil {
 		return nil, fmt.Errorf("handlers: %w (give the file with -handlers)", err)
@@ -98,7 +104,6 @@ func readHandlers(s settings, getenv func(string) string, t telemetry.Providers)
 		return nil, fmt.Errorf("%s: %w", s.handlers, err)
 	}
 	handlers := make(map[string]message.Handler, len(declared))
-	options := downstream.Options{UserAgent: s.ID, Getenv: getenv, Propagator: t.Propagator, Tracer: t.Traces.Tracer("oneeffect/downstream")}
 	for _, d := range declared {
 		if d.Auth.Scope != "" && options.Credential == nil {
 			if options.Credential, err = process.Identity(); err != nil {

@@ -168,10 +168,11 @@ func (w *Worker) write(ctx context.Context, lease *claim.Lease, j job, o message
 		return lease.Fail(ctx, claim.Failure{Reason: claim.OutcomeUnknown, Description: o.Description, Outcome: claim.EffectUnknown})
 	case !o.Retry:
 		return lease.Fail(ctx, claim.Failure{Reason: claim.PermanentFailure, Description: o.Description, Outcome: effectOf(stands, o)})
-	case o.Free && now.After(j.task.Deadline):
-		return lease.Fail(ctx, claim.Failure{Reason: claim.DeadlinePassed, Description: o.Description, Outcome: effectOf(stands, o)})
+	// Before the deadline: a replay asks for an assertion after this reason only.
 	case keyed && claim.WindowPassed(stands.FirstCallAt, now.Add(j.declared.Timeout), j.declared.KeyWindow, w.KeyMargin):
 		return lease.Fail(ctx, claim.Failure{Reason: claim.KeyWindowPassed, Description: o.Description, Outcome: claim.EffectUnknown})
+	case o.Free && now.After(j.task.Deadline):
+		return lease.Fail(ctx, claim.Failure{Reason: claim.DeadlinePassed, Description: o.Description, Outcome: effectOf(stands, o)})
 	case !o.Free && stands.Answered+1 >= j.declared.Attempts:
 		return lease.Fail(ctx, claim.Failure{Reason: claim.AttemptsExhausted, Description: o.Description, Outcome: effectOf(stands, o)})
 	}
