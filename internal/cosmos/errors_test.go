@@ -16,8 +16,8 @@ import (
 	"time"
 
 	"oneeffect/emulator/control"
-	"oneeffect/internal/execution"
 	"oneeffect/internal/cosmos"
+	"oneeffect/internal/execution"
 	"oneeffect/internal/message"
 )
 
