@@ -27,6 +27,26 @@ func flowOf(handle, count, credit uint32) *Flow {
 	}
 }
 
+// Both sides may end a session at once, and each then hears a last word about what it has forgotten.
+func TestALateGoodbyeIsIgnored(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := serveOn(t, &testHandler{}, Options{})
+		p := inSession(t, s)
+		p.send(7, &End{}, nil)
+		p.send(7, &Detach{}, nil)
+		p.send(1, &Begin{IncomingWindow: 1, OutgoingWindow: 1}, nil)
+		if f, _ := next[*Begin](p); f.Channel != 1 {
+			t.Errorf("begun on channel %d, want 1", f.Channel)
+		}
+		p.send(0, &Close{}, nil)
+		next[*Close](p)
+		p.ended()
+		if err := s.wait(); err != nil {
+			t.Errorf("ended with %v", err)
+		}
+	})
+}
+
 func TestABrokenConnectionRuleClosesTheConnection(t *testing.T) {
 	for _, c := range []struct {
 		name  string
@@ -34,7 +54,7 @@ func TestABrokenConnectionRuleClosesTheConnection(t *testing.T) {
 		frame *Frame
 		want  Symbol
 	}{
-		{"a frame on a channel without a session", nil, &Frame{Channel: 7, Body: &Detach{}}, ErrCondNotAllowed},
+		{"a frame on a channel without a session", nil, &Frame{Channel: 7, Body: flowOf(0, 0, 1)}, ErrCondNotAllowed},
 		{"a second session on a channel", nil, &Frame{Body: &Begin{}}, ErrCondNotAllowed},
 		{"a begin that answers nothing", nil, &Frame{Channel: 1, Body: &Begin{RemoteChannel: Some[uint16](1)}}, ErrCondNotAllowed},
 		{"a second open", nil, &Frame{Body: &Open{ContainerID: "again"}}, ErrCondNotAllowed},

@@ -38,6 +38,8 @@ func (c *Conn) onSession(channel uint16, p Performative, payload []byte) error {
 		return Errorf(ErrCondNotAllowed, "channel %d has a session", channel)
 	case begins:
 		return c.onBegin(channel, begin)
+	case s == nil && leaves(p):
+		return nil // a late word about a session that is over: peers send one when both sides end it at once
 	case s == nil:
 		return Errorf(ErrCondNotAllowed, "%T on channel %d, which has no session", p, channel)
 	}
@@ -68,6 +70,15 @@ func (c *Conn) onSession(channel uint16, p Performative, payload []byte) error {
 		s.fail(e)
 	}
 	return nil
+}
+
+// leaves reports whether a performative only takes leave.
+func leaves(p Performative) bool {
+	switch p.(type) {
+	case *End, *Detach:
+		return true
+	}
+	return false
 }
 
 func (c *Conn) onBegin(channel uint16, p *Begin) error {
