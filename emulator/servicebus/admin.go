@@ -311,10 +311,9 @@ func (q *adminRequest) namespaceInfo() (answer, error) {
 	}
 	s := q.server
 	started := atom.Time(s.started)
-	d := &atom.Namespace{CreatedTime: started, ModifiedTime: started, MessagingSKU: s.tier, Name: s.shortName(), NamespaceType: "Messaging"}
+	d := &atom.Namespace{CreatedTime: started, ModifiedTime: started, MessagingSKU: Standard, Name: s.shortName(), NamespaceType: "Messaging"}
 	if s.tier == Premium {
-		d.MessagingUnits = new(int64)
-		*d.MessagingUnits = 1
+		d.MessagingSKU, d.MessagingUnits = Premium, ptr[int64](1)
 	}
 	return answer{http.StatusOK, q.entry("$namespaceinfo", s.shortName(), broker.Info{Created: s.started, Updated: s.started}, d)}, nil
 }

@@ -26,7 +26,7 @@ const (
 type Config struct {
 	// Name is the namespace's name, kept for error texts.
 	Name string
-	// MessagingSKU is the tier of the service, Standard or Premium; empty means Standard.
+	// MessagingSKU is the tier of the service: Standard, Premium or AnyTier; empty means Standard.
 	MessagingSKU string
 	// Namespace describes the queues, topics and subscriptions.
 	Namespace broker.Config
@@ -37,11 +37,14 @@ type Config struct {
 	TokenCheck func(token, audience string) (expires time.Time, err error)
 	// Log receives what an operator should see; nil discards it.
 	Log *slog.Logger
+	// Beyond says, each with its path, where the file that this was read from goes beyond the official emulator's
+	// limits. That is allowed here; the official emulator would refuse the file.
+	Beyond []string
 }
 
 // ReadConfig reads the official emulator's Config.json. Comments and trailing commas are allowed, as in the file
 // that ships with it. Every mistake is reported at once, each with its path. Locks and times to live shorter than the
-// official emulator's limits are accepted, because tests want them.
+// official emulator's limits are accepted, because tests want them, and so is more of everything; Beyond says where.
 func ReadConfig(r io.Reader) (Config, error) {
 	text, err := io.ReadAll(io.LimitReader(r, maxConfig+1))
 	if err != nil {
@@ -56,9 +59,11 @@ func ReadConfig(r io.Reader) (Config, error) {
 	}
 	var w walk
 	c := w.config(node{value: document})
+	w.checkForwarding()
 	if len(w.mistakes) > 0 {
 		return Config{}, fmt.Errorf("configuration: %w", errors.Join(w.mistakes...))
 	}
+	c.Beyond = w.beyond
 	return c, nil
 }
 
@@ -68,7 +73,7 @@ func (w *walk) config(root node) Config {
 	w.members(root, members{"UserConfig": func(n node) {
 		w.members(n, members{
 			"Namespaces": func(n node) {
-				list := w.list(n)
+				list := w.list(n, 1)
 				if len(list) != 1 {
 					w.mistake(n, "must hold exactly one namespace, holds %d", len(list))
 				}
@@ -88,20 +93,24 @@ func (w *walk) config(root node) Config {
 
 func (w *walk) namespace(n node, c *Config) {
 	// One name space for queues and topics, as in the service: names are compared without case.
-	taken := make(map[string]string)
+	w.entities = make(map[string]string)
 	w.members(n, members{
-		"Name": func(n node) { c.Name = w.name(n) },
+		"Name": func(n node) {
+			if c.Name = w.name(n); c.Name != officialName {
+				w.exceeds(n, "is %q; the official emulator knows only %s", c.Name, officialName)
+			}
+		},
 		"Queues": func(n node) {
-			for _, n := range w.list(n) {
+			for _, n := range w.list(n, officialEntities) {
 				q := w.queue(n)
-				w.unique(n, taken, q.Name)
+				w.unique(n, w.entities, q.Name)
 				c.Namespace.Queues = append(c.Namespace.Queues, q)
 			}
 		},
 		"Topics": func(n node) {
-			for _, n := range w.list(n) {
+			for _, n := range w.list(n, officialEntities) {
 				t := w.topic(n)
-				w.unique(n, taken, t.Name)
+				w.unique(n, w.entities, t.Name)
 				c.Namespace.Topics = append(c.Namespace.Topics, t)
 			}
 		},
@@ -118,9 +127,12 @@ func (w *walk) queue(n node) broker.QueueConfig {
 	w.members(n, members{
 		"Name": func(n node) { q.Name = w.name(n) },
 		"Properties": func(n node) {
-			p := w.receiving(&q.LockDuration, &q.MaxDelivery, &q.TimeToLive, &q.DeadLetterExpired)
+			p := w.receiving(receiving{
+				&q.LockDuration, &q.MaxDelivery, &q.TimeToLive, &q.DeadLetterExpired, &q.RequiresSession, &q.ForwardTo, &q.ForwardDeadLettersTo,
+			})
 			w.detecting(p, &q.DetectDuplicates, &q.DuplicateWindow)
 			w.members(n, p)
+			w.notBoth(n, q.RequiresSession, q.ForwardTo)
 		},
 	}, "Name")
 	return q
@@ -131,13 +143,13 @@ func (w *walk) topic(n node) broker.TopicConfig {
 	w.members(n, members{
 		"Name": func(n node) { t.Name = w.name(n) },
 		"Properties": func(n node) {
-			p := members{"DefaultMessageTimeToLive": func(n node) { t.TimeToLive = w.duration(n) }}
+			p := members{"DefaultMessageTimeToLive": func(n node) { t.TimeToLive = w.within(n, timesToLive) }}
 			w.detecting(p, &t.DetectDuplicates, &t.DuplicateWindow)
 			w.members(n, p)
 		},
 		"Subscriptions": func(n node) {
 			taken := make(map[string]string)
-			for _, n := range w.list(n) {
+			for _, n := range w.list(n, officialSubscriptions) {
 				s := w.subscription(n)
 				w.unique(n, taken, s.Name)
 				t.Subscriptions = append(t.Subscriptions, s)
@@ -156,11 +168,17 @@ func (w *walk) subscription(n node) broker.SubscriptionConfig {
 	w.members(n, members{
 		"Name": func(n node) { s.Name = w.name(n) },
 		"Properties": func(n node) {
-			w.members(n, w.receiving(&s.LockDuration, &s.MaxDelivery, &s.TimeToLive, &s.DeadLetterExpired))
+			w.members(n, w.receiving(receiving{
+				&s.LockDuration, &s.MaxDelivery, &s.TimeToLive, &s.DeadLetterExpired, &s.RequiresSession, &s.ForwardTo, &s.ForwardDeadLettersTo,
+			}))
+			w.notBoth(n, s.RequiresSession, s.ForwardTo)
 		},
 		"Rules": func(n node) {
-			for _, n := range w.list(n) {
-				w.rule(n)
+			taken := make(map[string]string)
+			for _, n := range w.list(n, officialRules) {
+				r := w.rule(n)
+				w.unique(n, taken, r.Name)
+				s.Rules = append(s.Rules, r)
 			}
 		},
 	}, "Name")

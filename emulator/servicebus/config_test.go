@@ -86,29 +86,54 @@ func TestReadConfigReadsTheOfficialForm(t *testing.T) {
 
 func TestReadConfigSaysEveryMistakeAtOnceWithItsPath(t *testing.T) {
 	const text = `{"UserConfig": {"Namespaces": [{"Name": "n", "Queues": [
-		{"Name": "-bad-", "Properties": {"LockDuration": "5m", "MaxDeliveryCount": 0, "RequiresSession": true, "Typo": 1}},
-		{"Name": "Same", "Properties": {"DefaultMessageTimeToLive": "P1M", "ForwardTo": "other"}},
-		{"Name": "same"}, {}, 7
-	], "Topics": [{"Name": "t", "Subscriptions": [{"Name": "s", "Rules": [{"Name": "r", "Properties": {"FilterType": "Sql"}}]}]}]}], "Logging": {"Type": "Paper"}}, "More": 1}`
+		{"Name": "-bad-", "Properties": {"LockDuration": "5m", "MaxDeliveryCount": 0, "RequiresSession": true, "ForwardTo": "Same", "Typo": 1}},
+		{"Name": "Same", "Properties": {"DefaultMessageTimeToLive": "P1M", "ForwardTo": "other", "LockDuration": "PT6M", "DuplicateDetectionHistoryTimeWindow": "P8D"}},
+		{"Name": "same", "Properties": {"RequiresSession": 1, "MaxDeliveryCount": 2001}}, {}, 7, {"Name": "self", "Properties": {"ForwardDeadLetteredMessagesTo": "SELF"}}
+	], "Topics": [{"Name": "t", "Subscriptions": [{"Name": "s", "Rules": [
+		{"Name": "no filter", "Properties": {"FilterType": "Sql"}},
+		{"Name": "sql", "Properties": {"FilterType": "Sql", "SqlFilter": {"SqlExpression": "a = 1 AND"}, "Action": {"SqlExpression": "SET sys.Size = 1"}}},
+		{"Name": "SQL", "Properties": {"FilterType": "Correlation", "CorrelationFilter": {}}},
+		{"Name": "c", "Properties": {"FilterType": "Correlation", "CorrelationFilter": {"Label": 1, "Subject": "s", "Properties": {"a": null}}}},
+		{"Name": "d", "Properties": {"FilterType": "Correlation", "CorrelationFilter": {"Properties": {}}}},
+		{"Name": "both", "Properties": {"FilterType": "Sql", "SqlFilter": {"SqlExpression": "a=1"}, "CorrelationFilter": {"Label": "l"}}},
+		{"Name": "empty", "Properties": {"FilterType": "Magic", "SqlFilter": {}}}
+	]}]}]}], "Logging": {"Type": "Paper"}}, "More": 1}`
 	_, err := servicebus.ReadConfig(strings.NewReader(text))
 	if err == nil {
 		t.Fatal("a configuration full of mistakes was read")
 	}
-	const queues = "UserConfig.Namespaces[0].Queues"
+	const queues, rules = "UserConfig.Namespaces[0].Queues", "UserConfig.Namespaces[0].Topics[0].Subscriptions[0].Rules"
 	for _, want := range []string{
 		"More: is not known here",
 		"UserConfig.Logging.Type: must be one of",
 		queues + "[0].Name: must begin and end with a letter or digit",
 		queues + `[0].Properties.LockDuration: must be an ISO 8601 duration such as PT1M, is "5m"`,
 		queues + "[0].Properties.MaxDeliveryCount: must be a whole number of at least 1, is 0",
-		queues + "[0].Properties.RequiresSession: sessions are not supported yet",
+		queues + "[0].Properties: RequiresSession and ForwardTo exclude each other",
 		queues + "[0].Properties.Typo: is not known here; known are",
 		queues + "[1].Properties.DefaultMessageTimeToLive: must not use years or months",
-		queues + `[1].Properties.ForwardTo: forwarding (here to "other") is not supported yet`,
+		queues + "[1].Properties.LockDuration: must be at most PT5M, is \"PT6M\"",
+		queues + "[1].Properties.DuplicateDetectionHistoryTimeWindow: must be at most P7D",
+		queues + `[1].Properties.ForwardTo: must name a queue or a topic of this namespace, and there is no "other"`,
 		queues + `[2]: has the name "same", which ` + queues + "[1] has already",
+		queues + "[2].Properties.RequiresSession: must be true or false, is a number",
+		queues + "[2].Properties.MaxDeliveryCount: must be at most 2000, is 2001",
 		queues + "[3]: lacks Name",
 		queues + "[4]: must be an object, is a number",
-		`UserConfig.Namespaces[0].Topics[0].Subscriptions[0].Rules[0]: rule "r": correlation and SQL rules are not supported yet`,
+		queues + "[5].Properties.ForwardDeadLetteredMessagesTo: must not name the queue itself",
+		rules + "[0].Name: must hold only letters",
+		rules + "[0].Properties: lacks SqlFilter, which its FilterType asks for",
+		rules + "[1].Properties.SqlFilter: character 10: here is the end where a value should stand",
+		rules + "[1].Properties.Action: character 5: an action cannot change sys.Size",
+		rules + `[2]: has the name "SQL", which ` + rules + "[1] has already",
+		rules + "[2].Properties.CorrelationFilter: a correlation filter needs at least one property",
+		rules + "[3].Properties.CorrelationFilter.Label: must be a string, is a number",
+		rules + "[3].Properties.CorrelationFilter.Subject: is not known here",
+		rules + "[3].Properties.CorrelationFilter.Properties.a: must be a string, a number or a boolean, is null",
+		rules + "[4].Properties.CorrelationFilter.Properties: must be an object with at least one property",
+		rules + "[5].Properties: must have one filter, and has both",
+		rules + "[6].Properties.FilterType: must be one of",
+		rules + "[6].Properties.SqlFilter: lacks SqlExpression",
 	} {
 		if !strings.Contains(err.Error(), want) {
 			t.Errorf("not said: %s", want)
@@ -116,6 +141,27 @@ func TestReadConfigSaysEveryMistakeAtOnceWithItsPath(t *testing.T) {
 	}
 	if t.Failed() {
 		t.Logf("said:\n%v", err)
+	}
+}
+
+func TestReadConfigAllowsMoreThanTheOfficialEmulatorAndSaysWhere(t *testing.T) {
+	const text = `{"UserConfig": {"Namespaces": [{"Name": "mine", "Queues": [
+		{"Name": "q", "Properties": {"LockDuration": "PT1S", "DefaultMessageTimeToLive": "PT2H", "MaxDeliveryCount": 11, "DuplicateDetectionHistoryTimeWindow": "PT1S"}}
+	], "Topics": []}], "Logging": {"Type": "File"}}}`
+	c, err := servicebus.ReadConfig(strings.NewReader(text))
+	if err != nil {
+		t.Fatal(err)
+	}
+	const properties = "UserConfig.Namespaces[0].Queues[0].Properties."
+	want := []string{
+		`UserConfig.Namespaces[0].Name: is "mine"; the official emulator knows only sbemulatorns`,
+		properties + "DefaultMessageTimeToLive: is PT2H; the official emulator takes PT5M to PT1H",
+		properties + "DuplicateDetectionHistoryTimeWindow: is PT1S; the official emulator takes PT5S to PT5M",
+		properties + "LockDuration: is PT1S; the official emulator takes PT5S to PT5M",
+		properties + "MaxDeliveryCount: is 11; the official emulator takes at most 10",
+	}
+	if !reflect.DeepEqual(c.Beyond, want) {
+		t.Errorf("beyond the official limits: %q\nwant %q", c.Beyond, want)
 	}
 }
 

@@ -17,6 +17,8 @@ import (
 const (
 	Standard = "Standard"
 	Premium  = "Premium"
+	// AnyTier takes what either tier takes, and calls itself Standard: one server in the place of two namespaces.
+	AnyTier = "Any"
 )
 
 // What the management API allows. Locks and times to live may be shorter than the service's least, for tests' sake.
@@ -38,6 +40,7 @@ const (
 var sizes = map[string][]int64{
 	Standard: {1024, 2048, 3072, 4096, 5120},
 	Premium:  {1024, 2048, 3072, 4096, 5120, 10240, 20480, 40960, 81920},
+	AnyTier:  {1024, 2048, 3072, 4096, 5120, 10240, 20480, 40960, 81920},
 }
 
 // examination reads the properties that a client has sent, fills in the service's defaults, and collects what is wrong.
@@ -115,14 +118,14 @@ func (x *examination) size(p **int64, partitioned bool) int64 {
 func (x *examination) messageSize(p **int64) int {
 	if x.tier == Premium {
 		fill(p, premiumKilobytes)
-		if **p < premiumKilobytes || **p > maxKilobytes {
-			x.mistake("MaxMessageSizeInKilobytes must be from %d to %d, is %d", premiumKilobytes, maxKilobytes, **p)
-		}
-	} else {
-		fill(p, standardKilobytes)
-		if **p != standardKilobytes {
-			x.mistake("MaxMessageSizeInKilobytes can be set in the Premium tier only, is %d", **p)
-		}
+	}
+	fill(p, standardKilobytes)
+	switch size := **p; {
+	case size == standardKilobytes && x.tier != Premium:
+	case x.tier == Standard:
+		x.mistake("MaxMessageSizeInKilobytes can be set in the Premium tier only, is %d", size)
+	case size < premiumKilobytes || size > maxKilobytes:
+		x.mistake("MaxMessageSizeInKilobytes must be from %d to %d, is %d", premiumKilobytes, maxKilobytes, size)
 	}
 	return int(**p) << 10
 }
