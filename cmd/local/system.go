@@ -40,7 +40,7 @@ func (s *system) emulator(ctx context.Context, args ...string) error {
 
 // orchestrator starts the orchestrator.
 func (s *system) orchestrator(ctx context.Context, listen string, args ...string) error {
-	c, err := s.start(ctx, "orchestrator", "orchestrator", append([]string{"-id", "orchestrator", "-listen", listen}, args...)...)
+	c, err := s.start(ctx, "orchestrator", "orchestrator", append([]string{"-id", "orchestrator", "-cosmos-endpoint", s.cosmosURL(), "-listen", listen}, args...)...)
 	if err != nil {
 		return err
 	}
@@ -50,7 +50,7 @@ func (s *system) orchestrator(ctx context.Context, listen string, args ...string
 
 // worker starts one worker.
 func (s *system) worker(ctx context.Context, id, handlers string, args ...string) (*child, error) {
-	return s.start(ctx, id, "worker", append([]string{"-id", id, "-handlers", handlers}, args...)...)
+	return s.start(ctx, id, "worker", append([]string{"-id", id, "-cosmos-endpoint", s.cosmosURL(), "-handlers", handlers}, args...)...)
 }
 
 func (s *system) start(ctx context.Context, name, program string, args ...string) (*child, error) {
@@ -70,7 +70,6 @@ func (s *system) environment() []string {
 	return []string{
 		"SERVICEBUS_CONNECTION_STRING=" + s.connectionString(),
 		"COSMOS_KEY=" + cosmosKey,
-		"ONEEFFECT_COSMOS_ENDPOINT=" + s.cosmosURL(),
 		"CRM_URL=http://" + s.downstream,
 		"PRINT_URL=http://" + s.downstream,
 	}

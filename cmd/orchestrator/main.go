@@ -28,7 +28,7 @@ import (
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
-	if err := run(ctx, os.Args[1:], os.Getenv, os.Stdout, os.Stderr); err != nil && !errors.Is(err, process.ErrUsage) {
+	if err := run(ctx, os.Args[1:], os.Environ(), os.Stdout, os.Stderr); err != nil && !errors.Is(err, process.ErrUsage) {
 		fmt.Fprintln(os.Stderr, "orchestrator:", err)
 		os.Exit(1)
 	}
@@ -43,7 +43,7 @@ type settings struct {
 	maxMessage                   int
 }
 
-func parse(args []string, getenv func(string) string, stderr io.Writer) (settings, error) {
+func parse(args []string, env process.Environment, stderr io.Writer) (settings, error) {
 	var s settings
 	flags := flag.NewFlagSet("orchestrator", flag.ContinueOnError)
 	flags.SetOutput(stderr)
@@ -57,10 +57,8 @@ func parse(args []string, getenv func(string) string, stderr io.Writer) (setting
 	flags.DurationVar(&s.relayPeriod, "relay-period", 30*time.Second, "how often the relay looks")
 	flags.DurationVar(&s.grace, "grace", 90*time.Second, "from SIGTERM to the end, at most")
 	flags.IntVar(&s.maxMessage, "max-message", 240<<10, "bytes of a task message; the service takes 256 KiB with its headers")
-	if err := s.Parse(flags, args, getenv); err != nil {
-		return settings{}, err
-	}
-	return s, s.check()
+	err := s.Parse(flags, args, env, func() error { return s.check() })
+	return s, err
 }
 
 func (s settings) check() error {
@@ -90,13 +88,13 @@ func (s settings) check() error {
 	return errors.Join(errs...)
 }
 
-func run(ctx context.Context, args []string, getenv func(string) string, stdout, stderr io.Writer) (err error) {
-	s, err := parse(args, getenv, stderr)
+func run(ctx context.Context, args []string, env process.Environment, stdout, stderr io.Writer) (err error) {
+	s, err := parse(args, env, stderr)
 	if err != nil {
 		return err
 	}
 	log := s.Logger(stderr)
-	traces, err := telemetry.Start(ctx, telemetry.Options{Service: "orchestrator", Instance: s.ID, Getenv: getenv})
+	traces, err := telemetry.Start(ctx, telemetry.Options{Service: "orchestrator", Instance: s.ID, Getenv: env.Get})
 	if err != nil {
 		return err
 	}

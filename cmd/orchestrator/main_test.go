@@ -5,14 +5,15 @@ import (
 	"io"
 	"strings"
 	"testing"
+
+	"oneeffect/cmd/internal/process"
 )
 
-func environment(name string) string {
-	return map[string]string{
-		"SERVICEBUS_CONNECTION_STRING": "Endpoint=sb://127.0.0.1:1;SharedAccessKeyName=n;SharedAccessKey=k;UseDevelopmentEmulator=true",
-		"COSMOS_KEY":                   "a2V5",
-		"ONEEFFECT_COSMOS_ENDPOINT":    "http://127.0.0.1:1",
-	}[name]
+// environment is that of an orchestrator whose broker and store are not there.
+var environment = process.Environment{
+	"SERVICEBUS_CONNECTION_STRING=Endpoint=sb://127.0.0.1:1;SharedAccessKeyName=n;SharedAccessKey=k;UseDevelopmentEmulator=true",
+	"COSMOS_KEY=a2V5",
+	"ONEEFFECT_ORCHESTRATOR_COSMOS_ENDPOINT=http://127.0.0.1:1",
 }
 
 func TestSettingsThatContradictEachOtherAreRefused(t *testing.T) {

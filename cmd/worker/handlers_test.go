@@ -22,12 +22,12 @@ func TestAHandlerThatSignsInHasTheProcessesIdentity(t *testing.T) {
 	if err := os.WriteFile(file, []byte(handlers), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	s, err := parse([]string{"-id=w", "-handlers=" + file}, emulator(nil), io.Discard)
+	s, err := parse([]string{"-id=w", "-handlers=" + file}, emulator(), io.Discard)
 	if err != nil {
 		t.Fatal(err)
 	}
 	read := func() error {
-		_, err := readHandlers(s, emulator(nil), downstream.Options{UserAgent: s.ID, Getenv: emulator(nil)})
+		_, err := readHandlers(s, emulator(), downstream.Options{UserAgent: s.ID, Getenv: emulator().Get})
 		return err
 	}
 	t.Setenv("AZURE_TOKEN_CREDENTIALS", "ManagedIdentityCredential")

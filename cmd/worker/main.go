@@ -24,27 +24,27 @@ import (
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
-	if err := run(ctx, os.Args[1:], os.Getenv, os.Stdout, os.Stderr); err != nil && !errors.Is(err, process.ErrUsage) {
+	if err := run(ctx, os.Args[1:], os.Environ(), os.Stdout, os.Stderr); err != nil && !errors.Is(err, process.ErrUsage) {
 		fmt.Fprintln(os.Stderr, "worker:", err)
 		os.Exit(1)
 	}
 }
 
-func run(ctx context.Context, args []string, getenv func(string) string, stdout, stderr io.Writer) (err error) {
-	s, err := parse(args, getenv, stderr)
+func run(ctx context.Context, args []string, env process.Environment, stdout, stderr io.Writer) (err error) {
+	s, err := parse(args, env, stderr)
 	if err != nil {
 		return err
 	}
 	log := s.Logger(stderr)
-	traces, err := telemetry.Start(ctx, telemetry.Options{Service: "worker", Instance: s.ID, Getenv: getenv})
+	traces, err := telemetry.Start(ctx, telemetry.Options{Service: "worker", Instance: s.ID, Getenv: env.Get})
 	if err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, traces.Shutdown(context.WithoutCancel(ctx))) }()
 	transport := downstream.NewTransport()
 	defer transport.CloseIdleConnections()
-	handlers, err := readHandlers(s, getenv, downstream.Options{
-		Transport: transport, UserAgent: s.ID, Getenv: getenv,
+	handlers, err := readHandlers(s, env, downstream.Options{
+		Transport: transport, UserAgent: s.ID, Getenv: env.Get,
 		Propagator: traces.Propagator, Tracer: traces.Traces.Tracer("oneeffect/downstream"),
 	})
 	if err != nil {
@@ -93,13 +93,13 @@ func wire(s settings, out process.Connections, handlers map[string]message.Handl
 }
 
 // readHandlers makes the handlers that a file declares; options are those of all.
-func readHandlers(s settings, getenv func(string) string, options downstream.Options) (map[string]message.Handler, error) {
+func readHandlers(s settings, env process.Environment, options downstream.Options) (map[string]message.Handler, error) {
 	file, err := os.Open(s.handlers)
 	if err != nil {
 		return nil, fmt.Errorf("handlers: %w (give the file with -handlers)", err)
 	}
 	defer file.Close()
-	declared, err := downstream.ReadHandlers(file, getenv)
+	declared, err := downstream.ReadHandlers(file, env.Get)
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", s.handlers, err)
 	}

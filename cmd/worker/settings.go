@@ -26,7 +26,7 @@ type settings struct {
 	maxAttempts, maxDelivery      int
 }
 
-func parse(args []string, getenv func(string) string, stderr io.Writer) (settings, error) {
+func parse(args []string, env process.Environment, stderr io.Writer) (settings, error) {
 	var s settings
 	flags := flag.NewFlagSet("worker", flag.ContinueOnError)
 	flags.SetOutput(stderr)
@@ -46,13 +46,13 @@ func parse(args []string, getenv func(string) string, stderr io.Writer) (setting
 	flags.DurationVar(&s.grace, "grace", 90*time.Second, "from SIGTERM to the end, at most")
 	flags.IntVar(&s.maxAttempts, "max-attempts", 8, "starts of one task")
 	flags.IntVar(&s.maxDelivery, "max-delivery", 10, "max delivery count of the queue, as it is configured there")
-	if err := s.Parse(flags, args, getenv); err != nil {
-		return settings{}, err
-	}
-	if s.renewal == 0 {
-		s.renewal = s.lease / 3
-	}
-	return s, s.check()
+	err := s.Parse(flags, args, env, func() error {
+		if s.renewal == 0 {
+			s.renewal = s.lease / 3
+		}
+		return s.check()
+	})
+	return s, err
 }
 
 // check holds the relations that concern a worker alone, in the operator's words.

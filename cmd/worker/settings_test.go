@@ -6,26 +6,21 @@ import (
 	"testing"
 	"time"
 
+	"oneeffect/cmd/internal/process"
 	"oneeffect/internal/message"
 )
 
 // emulator is the environment of a worker beside the emulators.
-func emulator(more map[string]string) func(string) string {
-	return func(name string) string {
-		switch name {
-		case "SERVICEBUS_CONNECTION_STRING":
-			return "Endpoint=sb://127.0.0.1;SharedAccessKeyName=n;SharedAccessKey=k;UseDevelopmentEmulator=true"
-		case "COSMOS_KEY":
-			return "a2V5"
-		case "ONEEFFECT_COSMOS_ENDPOINT":
-			return "http://127.0.0.1:8081"
-		}
-		return more[name]
-	}
+func emulator(more ...string) process.Environment {
+	return append(process.Environment{
+		"SERVICEBUS_CONNECTION_STRING=Endpoint=sb://127.0.0.1;SharedAccessKeyName=n;SharedAccessKey=k;UseDevelopmentEmulator=true",
+		"COSMOS_KEY=a2V5",
+		"ONEEFFECT_WORKER_COSMOS_ENDPOINT=http://127.0.0.1:8081",
+	}, more...)
 }
 
 func TestTheDefaultsAreCoherent(t *testing.T) {
-	s, err := parse([]string{"-id=w"}, emulator(nil), io.Discard)
+	s, err := parse([]string{"-id=w"}, emulator(), io.Discard)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -56,7 +51,7 @@ func TestEachRelationRefusesWhatBreaksItAlone(t *testing.T) {
 		"extra":                         `"extra" is not a flag`,
 		"-id=a-name-of-25-characters-x": "-id",
 	} {
-		_, err := parse([]string{"-id=w", flag}, emulator(nil), io.Discard)
+		_, err := parse([]string{"-id=w", flag}, emulator(), io.Discard)
 		if err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: %v, want an error about %s", flag, err, want)
 		}
@@ -64,7 +59,7 @@ func TestEachRelationRefusesWhatBreaksItAlone(t *testing.T) {
 }
 
 func TestAVariableIsAFlagAndAFlagWins(t *testing.T) {
-	env := emulator(map[string]string{"ONEEFFECT_SLOTS": "3", "ONEEFFECT_MAX_ATTEMPTS": "5"})
+	env := emulator("ONEEFFECT_WORKER_SLOTS=3", "ONEEFFECT_WORKER_MAX_ATTEMPTS=5", "ONEEFFECT_ORCHESTRATOR_LISTEN=x")
 	s, err := parse([]string{"-id=w", "-max-attempts=6"}, env, io.Discard)
 	if err != nil {
 		t.Fatal(err)
@@ -72,21 +67,26 @@ func TestAVariableIsAFlagAndAFlagWins(t *testing.T) {
 	if s.slots != 3 || s.maxAttempts != 6 {
 		t.Errorf("slots %d, max attempts %d, want 3 and 6", s.slots, s.maxAttempts)
 	}
-	_, err = parse(nil, emulator(map[string]string{"ONEEFFECT_SLOTS": "many"}), io.Discard)
-	if err == nil || !strings.Contains(err.Error(), `ONEEFFECT_SLOTS="many"`) {
-		t.Errorf("a bad variable: %v", err)
+	for variable, want := range map[string]string{
+		"ONEEFFECT_WORKER_SLOTS=many": `ONEEFFECT_WORKER_SLOTS="many"`,
+		"ONEEFFECT_WORKER_SLOT=3":     "ONEEFFECT_WORKER_SLOT is no setting",
+		"ONEEFFECT_SLOTS=3":           "for example ONEEFFECT_WORKER_LOG_LEVEL",
+	} {
+		if _, err := parse([]string{"-id=w"}, emulator(variable), io.Discard); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: %v, want an error with %s", variable, err, want)
+		}
 	}
 }
 
 func TestAllMistakesAreSaidAtOnce(t *testing.T) {
-	_, err := parse([]string{"-id="}, func(string) string { return "" }, io.Discard)
-	for _, want := range []string{"-id", "SERVICEBUS_CONNECTION_STRING", "-cosmos-endpoint"} {
+	_, err := parse([]string{"-id=", "-slots=0"}, nil, io.Discard)
+	for _, want := range []string{"-id", "SERVICEBUS_CONNECTION_STRING", "-cosmos-endpoint", "-slots"} {
 		if err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%v does not name %s", err, want)
 		}
 	}
 	var usage strings.Builder
-	if _, err := parse([]string{"-nonsense"}, emulator(nil), &usage); err == nil || !strings.Contains(usage.String(), "-lease") {
+	if _, err := parse([]string{"-nonsense"}, emulator(), &usage); err == nil || !strings.Contains(usage.String(), "-lease") {
 		t.Errorf("an unknown flag: %v, usage %q", err, usage.String())
 	}
 }
@@ -107,7 +107,7 @@ func TestAHandlerMustFitTheWorkersDurations(t *testing.T) {
 		{"a claim that is forgotten before its messages", func(*message.Declaration) {}, []string{"-keep=528h"}, "-keep"},
 		{"a long backoff", func(d *message.Declaration) { d.BackoffMax = 3 * time.Hour }, nil, "lower -max-attempts"},
 	} {
-		s, err := parse(append([]string{"-id=w"}, test.flags...), emulator(nil), io.Discard)
+		s, err := parse(append([]string{"-id=w"}, test.flags...), emulator(), io.Discard)
 		if err != nil {
 			t.Fatalf("%s: %v", test.what, err)
 		}

@@ -1,9 +1,10 @@
 // Package process is what every process of ours does alike: settings from flags
 // and environment, a log, and connections.
 //
-// Every flag can also be given as a variable: ONEEFFECT_ and the flag's name in
-// capitals, "-" as "_". A flag wins. Secrets are variables only, since arguments
-// are seen by everyone on a machine.
+// Every flag can also be given as a variable: ONEEFFECT_, the process and the
+// flag's name in capitals, "-" as "_": ONEEFFECT_WORKER_LEASE=5m. A flag wins. A
+// variable of that form that no flag has is a mistake and is said. Secrets are
+// variables only, since arguments are seen by everyone on a machine.
 package process
 
 import (
@@ -13,6 +14,7 @@ import (
 	"io"
 	"log/slog"
 	"os"
+	"slices"
 	"strings"
 	"time"
 
@@ -56,18 +58,61 @@ func (s *Settings) Register(flags *flag.FlagSet) {
 	flags.DurationVar(&s.StoreLimit, "store-timeout", 10*time.Second, "bound of one operation of the store, its retries included")
 }
 
-// Parse reads flags and their variables, all mistakes at once.
-func (s *Settings) Parse(flags *flag.FlagSet, args []string, getenv func(string) string) error {
-	s.connectionString, s.cosmosKey = getenv("SERVICEBUS_CONNECTION_STRING"), getenv("COSMOS_KEY")
+// Environment is a process's environment, as os.Environ gives it.
+type Environment []string
+
+// Get is a variable's value, empty if it is not set. As in the exec family, the
+// last of two wins.
+func (e Environment) Get(name string) string {
+	for i := len(e) - 1; i >= 0; i-- {
+		if n, value, ok := strings.Cut(e[i], "="); ok && n == name {
+			return value
+		}
+	}
+	return ""
+}
+
+// variable is the name of a flag's variable.
+func variable(process, name string) string {
+	return strings.ToUpper("oneeffect_" + strings.ReplaceAll(process+"_"+name, "-", "_"))
+}
+
+// processes of ours: each is told only what begins with its own name.
+var processes = []string{"worker", "orchestrator", "projector"}
+
+// fromEnvironment sets flags from their variables.
+func fromEnvironment(flags *flag.FlagSet, env Environment) []error {
 	var errs []error
+	known := map[string]bool{}
 	flags.VisitAll(func(f *flag.Flag) {
-		name := "ONEEFFECT_" + strings.ToUpper(strings.ReplaceAll(f.Name, "-", "_"))
-		if value := getenv(name); value != "" {
+		name := variable(flags.Name(), f.Name)
+		known[name] = true
+		if value := env.Get(name); value != "" {
 			if err := flags.Set(f.Name, value); err != nil {
 				errs = append(errs, fmt.Errorf("%s=%q: %w", name, value, err))
 			}
 		}
 	})
+	for _, entry := range env {
+		name, _, _ := strings.Cut(entry, "=")
+		if !strings.HasPrefix(name, "ONEEFFECT_") || known[name] {
+			continue
+		}
+		others := slices.ContainsFunc(processes, func(p string) bool {
+			return p != flags.Name() && strings.HasPrefix(name, variable(p, ""))
+		})
+		if !others {
+			errs = append(errs, fmt.Errorf("%s is no setting: settings are flags (-h lists them), as a variable ONEEFFECT_, the process and the flag, for example %s", name, variable(flags.Name(), "log-level")))
+		}
+	}
+	return errs
+}
+
+// Parse reads flags and their variables, and then check looks at the relations
+// between them: all mistakes at once.
+func (s *Settings) Parse(flags *flag.FlagSet, args []string, env Environment, check func() error) error {
+	s.connectionString, s.cosmosKey = env.Get("SERVICEBUS_CONNECTION_STRING"), env.Get("COSMOS_KEY")
+	errs := fromEnvironment(flags, env)
 	if err := flags.Parse(args); err != nil {
 		return err // printed by flags, with the usage
 	}
@@ -83,7 +128,7 @@ func (s *Settings) Parse(flags *flag.FlagSet, args []string, getenv func(string)
 	if s.Endpoint == "" {
 		errs = append(errs, errors.New("no Cosmos DB: give -cosmos-endpoint"))
 	}
-	return errors.Join(errs...)
+	return errors.Join(append(errs, check())...)
 }
 
 // Logger writes JSON lines.
