@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"strings"
 	"time"
 )
 
@@ -112,13 +113,25 @@ func (f Feed) Encode() ([]byte, error) {
 
 // Error is the document that goes with every status from 400 on.
 type Error struct {
-	XMLName xml.Name `xml:"Error"`
-	Code    int
-	Detail  string
+	Code   int
+	Detail string
 }
 
-// Encode writes the error as a document.
-func (e Error) Encode() ([]byte, error) { return encode(e) }
+// Encode writes the error as a document. Quotes stay as they are: clients look for them in the document.
+func (e Error) Encode() ([]byte, error) {
+	var detail strings.Builder
+	if err := xml.EscapeText(&detail, []byte(e.Detail)); err != nil {
+		return nil, fmt.Errorf("write document: %w", err)
+	}
+	type verbatim struct {
+		Text string `xml:",innerxml"`
+	}
+	return encode(struct {
+		XMLName xml.Name `xml:"Error"`
+		Code    int
+		Detail  verbatim
+	}{Code: e.Code, Detail: verbatim{strings.NewReplacer("&#39;", "'", "&#34;", `"`).Replace(detail.String())}})
+}
 
 func encode(document any) ([]byte, error) {
 	encoded, err := xml.Marshal(document)
