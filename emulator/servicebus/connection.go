@@ -178,16 +178,17 @@ func touch(l *amqp.Link) {
 	}
 }
 
-// attachReplier attaches a link on which replies of $cbs or of an entity's $management go to the client.
+// attachReplier attaches a link on which replies of $cbs or of an entity's $management go to the client. Requests ask
+// for it by its target address or, as those of @azure/service-bus to $cbs, by its name if it has no such address.
 func (c *connection) attachReplier(l *amqp.Link, a *attachment, entity broker.Entity, names replyNames) {
-	if l.Peer.Target == nil || l.Peer.Target.Address == "" {
-		c.refuse(l, amqp.Errorf(amqp.ErrCondInvalidField, "the link %q names no target address, so no request can ask for a reply on it", l.Peer.Name))
-		return
+	address := l.Peer.Name
+	if l.Peer.Target != nil && l.Peer.Target.Address != "" {
+		address = l.Peer.Target.Address
 	}
 	p := &replier{attachment: a, names: names}
 	l.Data = p
 	c.mu.Lock()
-	c.repliers[l.Peer.Target.Address] = p
+	c.repliers[address] = p
 	c.mu.Unlock()
 	c.log("accept link", c.accept(l, a, entity, amqp.Acceptance{}))
 }

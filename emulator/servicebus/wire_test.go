@@ -41,11 +41,17 @@ func (p *plain) session() *amqp.Session {
 // request sends a request to a node and returns the reply's status and description.
 func (p *plain) request(node string, value any, properties map[string]any) (int32, string) {
 	p.w.t.Helper()
+	return p.requestOn(&amqp.ReceiverOptions{TargetAddress: "answers here"}, node, value, properties)
+}
+
+// requestOn asks for the reply on a link with these options, which somehow say "answers here".
+func (p *plain) requestOn(replies *amqp.ReceiverOptions, node string, value any, properties map[string]any) (int32, string) {
+	p.w.t.Helper()
 	s := p.session()
 	defer func() { p.w.must(s.Close(p.w.ctx)) }() // End without Detach, as the SDK does
 	sender, err := s.NewSender(p.w.ctx, node, nil)
 	p.w.must(err)
-	r, err := s.NewReceiver(p.w.ctx, node, &amqp.ReceiverOptions{TargetAddress: "answers here"})
+	r, err := s.NewReceiver(p.w.ctx, node, replies)
 	p.w.must(err)
 	p.w.must(sender.Send(p.w.ctx, &amqp.Message{
 		Value: value, ApplicationProperties: properties,
@@ -150,6 +156,16 @@ func TestAConnectionHasOneCBSSenderUntilItsSessionEnds(t *testing.T) {
 		w.must(first.Close(w.ctx))
 		_, err = p.session().NewSender(w.ctx, "$cbs", nil)
 		w.must(err)
+	})
+}
+
+func TestALinkWithoutATargetAddressGetsRepliesByItsName(t *testing.T) {
+	inBubble(t, func(t *testing.T, w *world) {
+		status, text := w.plain().requestOn(&amqp.ReceiverOptions{Name: "answers here"}, "$cbs", token("amqp://localhost", w.hub.Now().Add(time.Hour)),
+			map[string]any{"operation": "put-token", "type": "servicebus.windows.net:sastoken", "name": "amqp://localhost/tasks"})
+		if status != 202 {
+			t.Errorf("put-token: %d %s", status, text)
+		}
 	})
 }
 
