@@ -97,7 +97,8 @@ func assemble(s settings, log *slog.Logger) (*emulators, error) {
 	if err != nil {
 		return nil, err
 	}
-	config.Keys = map[string]servicebus.Key{servicebus.DefaultKeyName: {Value: s.sasKey, Rights: servicebus.AllRights}}
+	config.Keys = keys(s.sasKey)
+	config.Pace = s.pace
 	config.Log = log
 	hub := control.New()
 	issuer := identity.New(hub.Now)
@@ -160,6 +161,17 @@ func certify(listeners []*listener, s settings) error {
 		return fmt.Errorf("-ca-file: %w", err)
 	}
 	return nil
+}
+
+// keys are what clients may sign with: the one that may do everything, and some that may do less, so that a program can
+// be seen to need no more.
+func keys(value string) map[string]servicebus.Key {
+	return map[string]servicebus.Key{
+		servicebus.DefaultKeyName: {Value: value, Rights: servicebus.AllRights},
+		"NoManage":                {Value: value, Rights: servicebus.Send | servicebus.Listen},
+		"SendOnly":                {Value: value, Rights: servicebus.Send},
+		"ListenOnly":              {Value: value, Rights: servicebus.Listen},
+	}
 }
 
 // readConfig reads the entities from a file, or from the one built in.

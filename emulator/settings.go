@@ -9,6 +9,7 @@ import (
 	"net/url"
 	"slices"
 	"strings"
+	"time"
 
 	"oneeffect/emulator/cosmos"
 	"oneeffect/emulator/servicebus"
@@ -21,6 +22,7 @@ type settings struct {
 
 	config   string // path of the entities' configuration, "" for the built-in one
 	sasKey   string
+	pace     time.Duration
 	compute  string // address of the account's second gateway, "" for none
 	account  cosmos.Options
 	caFile   string // where the certificate authority is written, "" for nowhere
@@ -62,7 +64,8 @@ func parse(args []string, stdout io.Writer) (settings, error) {
 	flags.StringVar(&s.control, "control", "127.0.0.1:8084", "address of rules, events and clock, `host:port`")
 	flags.StringVar(&s.msi, "msi", "", "address of a managed identity, `host:port`, for IDENTITY_ENDPOINT=http://host:port/msi (default: none)")
 	flags.StringVar(&s.config, "config", "", "queues and topics, a `file` in the official emulator's format (default: emulator/config.json, built in)")
-	flags.StringVar(&s.sasKey, "sas-key", servicebus.DefaultKey, "`key` of "+servicebus.DefaultKeyName)
+	flags.StringVar(&s.sasKey, "sas-key", servicebus.DefaultKey, "`key` of "+servicebus.DefaultKeyName+", and of NoManage, SendOnly and ListenOnly, which allow less")
+	flags.DurationVar(&s.pace, "pace", 0, "least `duration` between two deliveries on one link of Service Bus, for clients that rely on a slow network")
 	flags.StringVar(&s.account.Key, "cosmos-key", cosmos.EmulatorKey, "account `key`, in base64")
 	flags.StringVar(&s.caFile, "ca-file", "", "write the certificate authority of this run to a `file`, for clients that come by TLS")
 	flags.Var(&s.tlsHosts, "tls-host", "`host` that clients reach the emulator by, for its certificate; several times, or with commas")
@@ -81,6 +84,9 @@ func parse(args []string, stdout io.Writer) (settings, error) {
 	if flags.NArg() > 0 {
 		mistakes = append(mistakes, fmt.Errorf("unexpected argument %s: there are only flags; emulator -h lists them",
 			strings.Join(flags.Args(), " ")))
+	}
+	if s.pace < 0 {
+		mistakes = append(mistakes, fmt.Errorf("-pace %v: cannot be negative", s.pace))
 	}
 	if s.sasKey == "" {
 		mistakes = append(mistakes, errors.New("-sas-key: cannot be empty"))

@@ -35,6 +35,9 @@ type Config struct {
 	// TokenCheck decides on a JSON web token for an audience and says when it ends. A token that it takes has all
 	// rights. nil refuses every one of them.
 	TokenCheck func(token, audience string) (expires time.Time, err error)
+	// Pace is the least time between two deliveries on one link, for clients that rely on a broker not being faster than
+	// a network; 0 is no pause.
+	Pace time.Duration
 	// Log receives what an operator should see; nil discards it.
 	Log *slog.Logger
 	// Beyond says, each with its path, where the file that this was read from goes beyond the official emulator's

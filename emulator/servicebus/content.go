@@ -87,6 +87,7 @@ func parseMessage(raw []byte) (*broker.Message, error) {
 		InSession:     properties.GroupID.Set,
 		TimeToLive:    time.Duration(c.header.TTL.Or(0)) * time.Millisecond,
 		Size:          len(raw),
+		HeaderSize:    len(raw) - len(sections.Body) - len(sections.Footer),
 		Content:       c,
 	}
 	m.ScheduledFor, err = c.adoptAnnotations()
@@ -220,6 +221,9 @@ func (c *content) appendHead(dst []byte, d *broker.Delivery) ([]byte, error) {
 		amqp.Entry{Key: annotationEnqueued, Value: d.EnqueuedAt})
 	if !d.LockedUntil.IsZero() {
 		annotations = append(annotations, amqp.Entry{Key: annotationLockedUntil, Value: d.LockedUntil})
+	}
+	if d.EnqueuedNumber != 0 {
+		annotations = append(annotations, amqp.Entry{Key: annotationEnqueueSeq, Value: d.EnqueuedNumber})
 	}
 	if d.DeadLetterSource != "" {
 		annotations = append(annotations, amqp.Entry{Key: annotationSource, Value: d.DeadLetterSource})

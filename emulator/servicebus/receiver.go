@@ -6,6 +6,7 @@ import (
 	"log/slog"
 	"sync"
 	"sync/atomic"
+	"time"
 
 	"oneeffect/emulator/amqp"
 	"oneeffect/emulator/control"
@@ -151,6 +152,7 @@ func (r *receiver) deliver() {
 		reserved := r.consumer.Collect(r.room())
 		for _, reservation := range reserved {
 			r.begin(reservation)
+			r.pause()
 		}
 		switch {
 		case len(reserved) > 0:
@@ -160,6 +162,19 @@ func (r *receiver) deliver() {
 		default:
 			return
 		}
+	}
+}
+
+// pause keeps the pace between two deliveries.
+func (r *receiver) pause() {
+	if r.connection.server.pace <= 0 {
+		return
+	}
+	timer := time.NewTimer(r.connection.server.pace)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+	case <-r.link.Done():
 	}
 }
 

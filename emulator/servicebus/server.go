@@ -26,6 +26,7 @@ type Server struct {
 	namespace *broker.Namespace
 	keys      map[string]Key
 	jwt       func(token, audience string) (time.Time, error)
+	pace      time.Duration
 	log       *slog.Logger
 	audience  *audience
 
@@ -63,7 +64,7 @@ func New(h *control.Hub, c Config) (*Server, error) {
 	s := &Server{
 		name: c.Name + ".servicebus.onebox.windows-int.net", hub: h, namespace: namespace,
 		tier: c.MessagingSKU, started: h.Now(),
-		keys: maps.Clone(keys), jwt: c.TokenCheck, log: log,
+		keys: maps.Clone(keys), jwt: c.TokenCheck, pace: c.Pace, log: log,
 	}
 	s.audience = newAudience(s)
 	s.life, s.end = context.WithCancelCause(context.Background())

@@ -22,6 +22,9 @@ const (
 	// topic with all its subscriptions.
 	MaxEntity = 5 << 30
 
+	// MaxHeader is the largest that a message's properties may be together, in bytes.
+	MaxHeader = 64 << 10
+
 	// MaxMessageID is the longest MessageID, in characters.
 	MaxMessageID = 128
 )

@@ -41,6 +41,8 @@ func (q *Queue) move(e *entry, reason, client string, delivery int) {
 		failures: e.failures,
 		changes:  e.changes,
 		source:   q.config.Name,
+		hops:     e.hops,
+		number:   e.number,
 		deadline: deadline{index: -1},
 	}
 	q.remove(e)
@@ -50,5 +52,8 @@ func (q *Queue) move(e *entry, reason, client string, delivery int) {
 	dead.sequence++
 	moved.seq = dead.sequence
 	dead.shelf.add(moved)
+	if dead.config.ForwardTo != "" && moved.hops < maxHops {
+		dead.send(moved)
+	}
 	dead.serve()
 }

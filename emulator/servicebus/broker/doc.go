@@ -7,6 +7,7 @@
 //	Enqueue ─▶ available ─reserve─▶ reserved ─Begin─▶ locked ─▶ completed: gone
 //	            ▲  │                   │                │
 //	            │  │ time to live      │ Cancel         ├─ abandoned, lock expired: count+1, old place
+//	            │  │                   │                ├─ deferred ─ReceiveDeferred─▶ locked
 //	            │  ▼                   │                ├─ released: old place
 //	            │ gone, or dead letter │                └─ dead-lettered, or count = max: dead letter queue
 //	            └──────────────────────┘
@@ -26,6 +27,17 @@
 //	B8   A scheduled message is invisible to consumers until its time, then gets a new sequence number and enqueued time.
 //	B9   A message past its time to live is never delivered, unless it was locked before. Dead letters never expire.
 //	B10  A topic's message is in every subscription or in none.
+//	B11  A session is held by at most one consumer, which gets its messages and no others, in order. Sessions with
+//	     messages come to those who ask for the next one in turn, and never to one who has given up asking. A message
+//	     without a session does not come into a queue that requires them; from another entity it is a dead letter.
+//	B12  The end of a session's consumer frees the session and counts nothing; the end of its lock counts a delivery of
+//	     every message that was locked under it.
+//	B13  A deferred message is received by its sequence number only and under a fresh lock. It stays deferred when that
+//	     lock ends or is abandoned, which counts, and it does not expire.
+//	B14  A message whose properties outgrow the limit by a settlement is a dead letter.
+//	B15  A queue that forwards gives every message to its destination once, in order, as a new arrival that remembers
+//	     its first sequence number. After four times, or if the destination does not take it, the message is a dead
+//	     letter of the queue it stands in; a dead letter that cannot be forwarded stays.
 //
 // # Locks
 //
@@ -33,6 +45,6 @@
 //
 //	a topic's inlet → its subscriptions → a dead letter queue → timekeeper → hub
 //
-// Nothing of the caller runs under any of them. One goroutine, the timekeeper, wakes queues whose next deadline has
-// come; every operation also brings its queue up to date first, so that no answer depends on when that goroutine runs.
+// Nothing of the caller runs under any of them. Forwarding nests none: whatever forwards may do so in a circle. It is
+// done by one goroutine, the timekeeper, which also wakes queues whose next deadline has come; every operation also brings its queue up to date first, so that no answer depends on when that goroutine runs.
 package broker

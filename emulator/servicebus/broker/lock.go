@@ -82,6 +82,10 @@ func (q *Queue) giveBack(e *entry, now time.Time) {
 		q.expire(e)
 		return
 	}
+	if q.config.ForwardTo != "" && !q.isDeadLetter {
+		q.send(e) // the queue has begun to forward since
+		return
+	}
 	q.setDeadline(e, expires)
 	if e.session != nil {
 		q.offer(e)
@@ -165,6 +169,22 @@ func (q *Queue) Settle(t Token, s Settlement) error {
 	return nil
 }
 
+// outgrown reports whether the properties of a message have become larger than they may be. In a dead letter queue they
+// may: there is no other place for it.
+func (q *Queue) outgrown(e *entry) bool {
+	size := e.message.HeaderSize
+	for name, value := range e.changes {
+		size += len(name) + 16 // of a number, and what goes around it
+		switch v := value.(type) {
+		case string:
+			size += len(v)
+		case []byte:
+			size += len(v)
+		}
+	}
+	return size > MaxHeader && !q.isDeadLetter
+}
+
 func (q *Queue) settle(t Token, s Settlement, now time.Time) error {
 	e := q.locks[t]
 	switch {
@@ -185,6 +205,10 @@ func (q *Queue) settle(t Token, s Settlement, now time.Time) error {
 		}
 		maps.Copy(changes, s.Changes)
 		e.changes = changes
+		if q.outgrown(e) && (s.Disposition == Abandon || s.Disposition == Defer) {
+			q.deadLetter(e, "HeaderSizeExceeded", "The size quota for this stream has been exceeded.")
+			return nil
+		}
 	}
 	switch s.Disposition {
 	case Complete:

@@ -23,7 +23,7 @@ func (n *Namespace) CreateQueue(c QueueConfig) error {
 		return err
 	}
 	q := n.newQueue(c, newQuota(c.MaxSize))
-	return n.add(q, q.deadLetters)
+	return n.add(q, q.deadLetters, q.transferred)
 }
 
 // CreateTopic adds a topic with the subscriptions it is configured with.
@@ -72,7 +72,7 @@ func (n *Namespace) createSubscription(t *Topic, c SubscriptionConfig) error {
 		r.Created = s.queue.times.created
 		s.rules = append(s.rules, r)
 	}
-	if err := n.add(s.queue, s.queue.deadLetters); err != nil {
+	if err := n.add(s.queue, s.queue.deadLetters, s.queue.transferred); err != nil {
 		return err
 	}
 	t.link(append(slices.Clip(t.list()), s))
@@ -144,7 +144,7 @@ func (n *Namespace) Delete(path string) error {
 		e.link(nil)
 		n.remove(e)
 		for _, s := range gone {
-			n.remove(s.queue, s.queue.deadLetters)
+			n.remove(s.queue, s.queue.deadLetters, s.queue.transferred)
 		}
 	case *Queue:
 		if e.isDeadLetter {
@@ -153,7 +153,7 @@ func (n *Namespace) Delete(path string) error {
 		if t := n.topicOf(e); t != nil {
 			t.link(slices.DeleteFunc(slices.Clone(t.list()), func(s *subscription) bool { return s.queue == e }))
 		}
-		n.remove(e, e.deadLetters)
+		n.remove(e, e.deadLetters, e.transferred)
 	}
 	return nil
 }
@@ -259,8 +259,15 @@ func (q *Queue) reconfigure(c QueueConfig) {
 	if d := q.deadLetters; d != nil {
 		d.mu.Lock()
 		defer d.mu.Unlock()
-		d.config.LockDuration = c.LockDuration
+		d.config.LockDuration, d.config.ForwardTo = c.LockDuration, c.ForwardDeadLettersTo
 		d.tellChanged()
+		if d.config.ForwardTo != "" {
+			d.divert()
+		}
+		d.announce()
+	}
+	if k.ForwardTo != "" {
+		q.divert()
 	}
 }
 
@@ -303,12 +310,15 @@ func (q *Queue) MaxMessage() int {
 	return q.config.MaxMessage
 }
 
-// TakesReceives returns ErrDisabled if the queue's status keeps clients from receiving.
+// TakesReceives says why nobody can receive from the queue: its status, or that its messages go on to another.
 func (q *Queue) TakesReceives() error {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	if !q.config.Status.takesReceives() {
 		return fmt.Errorf("receive from %s: %w", q.config.Name, ErrDisabled)
+	}
+	if q.config.ForwardTo != "" && !q.isDeadLetter {
+		return fmt.Errorf("receive from %s: %w: Cannot create a message receiver on an entity with auto-forwarding enabled", q.config.Name, ErrInvalid)
 	}
 	return nil
 }

@@ -42,6 +42,7 @@ type Message struct {
 	TimeToLive    time.Duration // 0: the entity's
 	ScheduledFor  time.Time     // zero: at once
 	Size          int           // in bytes, as limits count it
+	HeaderSize    int           // that of its properties and annotations
 
 	// Content is the message itself, which the engine carries and never reads.
 	Content any
@@ -73,6 +74,8 @@ const (
 	Scheduled
 	// Deferred was put aside by a consumer and is received by its sequence number only.
 	Deferred
+	// Forwarding is on its way to where its queue forwards.
+	Forwarding
 	// Gone is completed, expired, moved or cancelled.
 	Gone
 )
@@ -83,6 +86,7 @@ type Delivery struct {
 	State            State
 	Deferred         bool // received by its sequence number, or waiting for that
 	SequenceNumber   int64
+	EnqueuedNumber   int64 // the sequence number where it was sent first, if it was forwarded since
 	EnqueuedAt       time.Time
 	TimeToLive       time.Duration // the smaller of message's and entity's; Forever if neither has one
 	Failures         uint32        // deliveries that have failed before this one
@@ -108,6 +112,8 @@ type entry struct {
 	client      string // who holds the lock
 	deferred    bool   // it was put aside, and is deferred again when its lock ends
 	session     *session
+	hops        int    // how often it was forwarded
+	number      int64  // its sequence number where it was sent first, if it was forwarded since
 	source      string // the path it was dead-lettered from
 	changes     map[string]any
 
@@ -122,6 +128,7 @@ func (e *entry) delivery() *Delivery {
 		State:            e.state,
 		Deferred:         e.deferred,
 		SequenceNumber:   e.seq,
+		EnqueuedNumber:   e.number,
 		EnqueuedAt:       e.enqueued,
 		TimeToLive:       e.ttl,
 		Failures:         e.failures,

@@ -52,6 +52,9 @@ func New(hub *control.Hub, c Config) (*Namespace, error) {
 	if err := errors.Join(errs...); err != nil {
 		return nil, fmt.Errorf("make namespace: %w", err)
 	}
+	if err := n.checkForwarding(); err != nil {
+		return nil, fmt.Errorf("make namespace: %w", err)
+	}
 	n.keeper.start()
 	return n, nil
 }
@@ -81,6 +84,9 @@ func (c QueueConfig) check(what string) error {
 	}
 	if c.LockDuration < 0 || c.TimeToLive < 0 || c.DuplicateWindow < 0 || c.MaxDelivery < 0 {
 		errs = append(errs, fmt.Errorf("%s: durations and MaxDelivery must not be negative", what))
+	}
+	if c.RequiresSession && c.ForwardTo != "" {
+		errs = append(errs, fmt.Errorf("%s: %w: messages of sessions are not forwarded", what, ErrInvalid))
 	}
 	return errors.Join(errs...)
 }

@@ -16,16 +16,18 @@ const noSessionID = "The SessionId was not set on a message, and it cannot be se
 // Queue is a queue, a subscription, the dead letter queue of either, or the inlet of a topic, which is a queue whose
 // messages do not stay.
 type Queue struct {
-	hub    *control.Hub
-	keeper *timekeeper
-	config QueueConfig // Name is the path
-	entity string      // the path in lower case, for rules and events
-	quota  *quota
+	namespace *Namespace
+	hub       *control.Hub
+	keeper    *timekeeper
+	config    QueueConfig // Name is the path
+	entity    string      // the path in lower case, for rules and events
+	quota     *quota
 
-	source       *Queue                                         // which moves messages here by itself: of a dead letter queue its queue, of a subscription the inlet
-	deadLetters  *Queue                                         // nil for a dead letter queue and for an inlet
-	isDeadLetter bool                                           // nothing counts and nothing expires in one
-	spread       func(client string, m *Message, now time.Time) // of an inlet: where its messages go instead of staying
+	source       *Queue                                     // which moves messages here by itself: of a dead letter queue its queue, of a subscription the inlet
+	deadLetters  *Queue                                     // nil for a dead letter queue and for an inlet
+	transferred  *Queue                                     // see TransferSuffix; nil where deadLetters is
+	isDeadLetter bool                                       // nothing counts and nothing expires in one
+	spread       func(p passage, m *Message, now time.Time) // of an inlet: where its messages go instead of staying
 
 	mu        sync.Mutex
 	gone      bool          // the entity is deleted
@@ -39,6 +41,7 @@ type Queue struct {
 	history   history
 	hungry    []*Consumer // with credit and room, in the order in which they got it
 	announced time.Time   // the deadline the timekeeper knows
+	outbox    []*entry    // to be forwarded by the timekeeper
 
 	// Of a queue that requires sessions:
 	sessions   map[string]*session
@@ -54,12 +57,15 @@ var _ Entity = (*Queue)(nil)
 
 func (n *Namespace) newQueue(c QueueConfig, shared *quota) *Queue {
 	q := n.bareQueue(c, shared)
-	q.deadLetters = n.bareQueue(QueueConfig{Name: c.Name + DeadLetterSuffix, LockDuration: c.LockDuration}, shared)
-	q.deadLetters.isDeadLetter, q.deadLetters.source = true, q
+	q.deadLetters = n.bareQueue(QueueConfig{Name: c.Name + DeadLetterSuffix, LockDuration: c.LockDuration, ForwardTo: c.ForwardDeadLettersTo}, shared)
+	q.transferred = n.bareQueue(QueueConfig{Name: c.Name + TransferSuffix, LockDuration: c.LockDuration}, shared)
+	for _, dead := range []*Queue{q.deadLetters, q.transferred} {
+		dead.isDeadLetter, dead.source = true, q
+	}
 	return q
 }
 
-func (n *Namespace) newInlet(c QueueConfig, shared *quota, spread func(string, *Message, time.Time)) *Queue {
+func (n *Namespace) newInlet(c QueueConfig, shared *quota, spread func(passage, *Message, time.Time)) *Queue {
 	q := n.bareQueue(c, shared)
 	q.spread = spread
 	return q
@@ -69,6 +75,7 @@ func (n *Namespace) bareQueue(c QueueConfig, shared *quota) *Queue {
 	c = c.withDefaults()
 	now := n.hub.Now()
 	return &Queue{
+		namespace: n,
 		hub:       n.hub,
 		keeper:    n.keeper,
 		config:    c,
@@ -127,13 +134,20 @@ func (q *Queue) elapse() {
 	q.announced = time.Time{}
 	q.advance(q.hub.Now())
 	q.end()
+	q.forward()
 }
 
 func (q *Queue) announce() {
-	if len(q.deadlines) == 0 {
+	var at time.Time
+	switch {
+	case len(q.outbox) > 0:
+		at = time.Unix(0, 0) // at once
+	case len(q.deadlines) > 0:
+		at = q.deadlines[0].due().at
+	default:
 		return
 	}
-	if at := q.deadlines[0].due().at; q.announced.IsZero() || at.Before(q.announced) {
+	if q.announced.IsZero() || at.Before(q.announced) {
 		q.announced = at
 		q.keeper.set(q, at)
 	}
@@ -156,6 +170,9 @@ func (q *Queue) Enqueue(client string, messages ...*Message) ([]int64, error) {
 		if len([]rune(m.SessionID)) > MaxSessionID {
 			return nil, fmt.Errorf("session id of %d characters: %w: at most %d are allowed", len([]rune(m.SessionID)), ErrInvalid, MaxSessionID)
 		}
+		if m.HeaderSize > MaxHeader {
+			return nil, fmt.Errorf("%w: properties of %d bytes, at most %d are allowed", ErrTooLarge, m.HeaderSize, MaxHeader)
+		}
 		size += m.Size
 	}
 	now := q.begin()
@@ -165,7 +182,7 @@ func (q *Queue) Enqueue(client string, messages ...*Message) ([]int64, error) {
 	}
 	numbers := make([]int64, len(messages))
 	for i, m := range messages {
-		numbers[i] = q.accept(client, m, now)
+		numbers[i] = q.accept(passage{client: client}, m, now)
 	}
 	q.serve()
 	return numbers, nil
@@ -186,16 +203,16 @@ func (q *Queue) admit(size int, now time.Time) error {
 }
 
 // accept places one message whose space has been taken.
-func (q *Queue) accept(client string, m *Message, now time.Time) int64 {
+func (q *Queue) accept(p passage, m *Message, now time.Time) int64 {
 	if q.isDuplicate(m, now) {
-		q.drop(client, m)
+		q.drop(p.client, m)
 		return 0
 	}
 	if m.ScheduledFor.After(now) {
-		return q.schedule(client, m, now)
+		return q.schedule(p.client, m, now)
 	}
 	q.remember(m, now)
-	return q.place(client, "enqueued", m, now).seq
+	return q.place(p, "enqueued", m, now).seq
 }
 
 // drop accepts a duplicate and forgets it.
@@ -204,18 +221,22 @@ func (q *Queue) drop(client string, m *Message) {
 	q.record("duplicate-dropped", client, &entry{message: m})
 }
 
-// place gives a message its number and time and makes it available, or spreads it if the queue is an inlet.
-func (q *Queue) place(client, kind string, m *Message, now time.Time) *entry {
+// place gives a message its number and time and makes it available, or sends it on: to the subscriptions if the queue is
+// an inlet, or to where it forwards.
+func (q *Queue) place(p passage, kind string, m *Message, now time.Time) *entry {
 	e := q.newEntry(m, now)
-	q.record(kind, client, e)
+	e.hops, e.number, e.source, e.changes = p.hops, p.number, p.source, p.changes
+	q.record(kind, p.client, e)
 	if q.spread != nil {
-		q.spread(client, m, now)
+		q.spread(p, m, now)
 		q.quota.give(int64(m.Size)) // every copy has space of its own now
 		return e
 	}
 	q.shelf.add(e)
 	q.setDeadline(e, e.expires())
 	switch {
+	case q.config.ForwardTo != "":
+		q.send(e)
 	case !q.config.RequiresSession:
 	case m.InSession:
 		q.enter(e)

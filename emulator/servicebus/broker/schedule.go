@@ -27,7 +27,7 @@ func (q *Queue) activate(e *entry, now time.Time) {
 		return
 	}
 	q.remember(m, now)
-	q.place("", "activated", m, now)
+	q.place(passage{}, "activated", m, now)
 }
 
 // CancelScheduled forgets scheduled messages by the numbers they were scheduled under, all or none.

@@ -61,7 +61,7 @@ func (t *Topic) link(subscriptions []*subscription) {
 
 // spread gives a message to every subscription whose rules want it. The caller holds the inlet's mutex, which keeps
 // concurrent sends in one order for all subscriptions, and the space that the message itself takes.
-func (t *Topic) spread(client string, m *Message, now time.Time) {
+func (t *Topic) spread(p passage, m *Message, now time.Time) {
 	for _, s := range t.subscriptions {
 		copies, err := s.chosen(m)
 		if len(copies) == 0 && err == nil {
@@ -69,10 +69,10 @@ func (t *Topic) spread(client string, m *Message, now time.Time) {
 		}
 		s.queue.beginInner()
 		for _, c := range copies {
-			t.place(s.queue, client, c, now)
+			t.place(s.queue, p, c, now)
 		}
 		if err != nil {
-			if e := t.place(s.queue, client, m, now); e.state != Gone {
+			if e := t.place(s.queue, p, m, now); e.state != Gone {
 				s.queue.deadLetter(e, "FilterException", err.Error())
 			}
 		}
@@ -82,12 +82,14 @@ func (t *Topic) spread(client string, m *Message, now time.Time) {
 }
 
 // place puts a copy into a subscription, where it lives no longer than the topic allows.
-func (t *Topic) place(q *Queue, client string, m *Message, now time.Time) *entry {
+func (t *Topic) place(q *Queue, p passage, m *Message, now time.Time) *entry {
 	q.quota.add(int64(m.Size))
-	e := q.place(client, "enqueued", m, now)
-	if ceiling := t.inlet.config.TimeToLive; ceiling < e.ttl && e.state != Gone {
+	e := q.place(p, "enqueued", m, now)
+	if ceiling := t.inlet.config.TimeToLive; ceiling < e.ttl {
 		e.ttl = ceiling
-		q.setDeadline(e, e.expires())
+		if e.state == Available {
+			q.setDeadline(e, e.expires())
+		}
 	}
 	return e
 }
