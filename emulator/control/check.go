@@ -53,6 +53,9 @@ func (r Rule) check() ([]bodyMatch, error) {
 	return body, errors.Join(mistakes...)
 }
 
+// underLock are the operations that need a lock.
+var underLock = []string{"complete", "abandon", "dead-letter", "release", "defer", "renew-lock", "renew-session-lock"}
+
 // checkDo checks what the rule does, and that it says nothing that belongs to
 // another thing to do: a forgotten field is more often a mistake than a wish.
 func (r Rule) checkDo() (mistakes []error) {
@@ -65,15 +68,22 @@ func (r Rule) checkDo() (mistakes []error) {
 		}
 	case "answer":
 		mistakes = append(mistakes, checkAnswer(r.Status, r.Condition, r.RetryAfter)...)
-	case "detach":
+	case "detach", "close":
 		if r.Match.Service != "servicebus" {
-			wrong(`do "detach" is of AMQP links: say match.service "servicebus"`)
+			wrong(`do %q is of AMQP: say match.service "servicebus"`, r.Do)
 		}
 		if r.Condition == "" {
-			wrong(`condition: do "detach" needs one, like "amqp:link:detach-forced"`)
+			wrong(`condition: do %q needs one, like %q`, r.Do, map[string]string{"detach": "amqp:link:detach-forced", "close": "amqp:connection:forced"}[r.Do])
+		}
+	case "lose-lock":
+		if r.Match.Service != "servicebus" || !slices.Contains(underLock, r.Match.Operation) {
+			wrong(`do "lose-lock" is of what needs a lock: say match.service "servicebus" and match.operation %s`, strings.Join(underLock, ", "))
+		}
+		if r.When == "after" {
+			wrong(`do "lose-lock": means nothing after apply, since the operation has used its lock`)
 		}
 	default:
-		wrong(`do %q: say "hold", "drop", "delay", "answer", "detach", "reset" or "silence"`, r.Do)
+		wrong(`do %q: say "hold", "drop", "delay", "answer", "detach", "close", "reset", "lose-lock" or "silence"`, r.Do)
 		return mistakes
 	}
 	if r.Delay != 0 && r.Do != "delay" {
@@ -88,7 +98,7 @@ func (r Rule) checkDo() (mistakes []error) {
 	if r.Do != "answer" && (r.Status != 0 || r.RetryAfter != 0) {
 		wrong(`status and retryAfter: mean nothing with do %q`, r.Do)
 	}
-	if r.Do != "answer" && r.Do != "detach" && (r.Condition != "" || r.Description != "") {
+	if r.Do != "answer" && r.Do != "detach" && r.Do != "close" && (r.Condition != "" || r.Description != "") {
 		wrong(`condition and description: mean nothing with do %q`, r.Do)
 	}
 	return mistakes

@@ -4,7 +4,7 @@
 //
 //	client ──▶ dialect ──▶ Before ──▶ apply ──▶ After ──▶ answer
 //	                         │                    │
-//	                         └── rules: hold, drop, delay, answer, detach, reset, silence
+//	                         └── rules: hold, drop, delay, answer, detach, close, reset, lose-lock, silence
 //
 // What it promises, each held by the tests that name it:
 //

@@ -79,7 +79,7 @@ func (h *Hub) ask(ctx context.Context, when string, op Op) Decision {
 
 // decision is what a rule that does not wait decides.
 func (r *armed) decision() Decision {
-	kinds := map[string]Kind{"drop": Drop, "answer": Answer, "detach": Detach, "reset": Reset, "silence": Silence}
+	kinds := map[string]Kind{"drop": Drop, "answer": Answer, "detach": Detach, "close": Close, "lose-lock": LoseLock, "reset": Reset, "silence": Silence}
 	return Decision{
 		Kind:        kinds[r.rule.Do],
 		Status:      r.rule.Status,

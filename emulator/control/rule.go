@@ -42,6 +42,11 @@ const (
 	Detach
 	// Reset cuts the connection. For HTTP it is the same as Drop.
 	Reset
+	// Close closes the AMQP connection with the decision's Condition.
+	Close
+	// LoseLock ends the lock of the message that the operation is about, or of its session, as if its time had come; then
+	// the operation goes on, and finds it gone.
+	LoseLock
 	// Silence never answers and keeps the connection; before apply, nothing is applied.
 	Silence
 )
@@ -59,6 +64,10 @@ func (k Kind) String() string {
 		return "detach"
 	case Reset:
 		return "reset"
+	case Close:
+		return "close"
+	case LoseLock:
+		return "lose-lock"
 	case Silence:
 		return "silence"
 	}
@@ -85,12 +94,12 @@ type Rule struct {
 	Name  string `json:"name,omitempty"` // unique; "rule-1", "rule-2", … if empty
 	Match Match  `json:"match,omitzero"`
 	When  string `json:"when,omitempty"` // "before" apply (default) or "after"
-	Do    string `json:"do"`             // "hold", "drop", "delay", "answer", "detach", "reset" or "silence"
+	Do    string `json:"do"`             // "hold", "drop", "delay", "answer", "detach", "close", "reset", "lose-lock" or "silence"
 
 	Delay       Duration `json:"delay,omitzero"`        // of "delay"
 	Status      int      `json:"status,omitempty"`      // of "answer" over HTTP
-	Condition   string   `json:"condition,omitempty"`   // of "answer" over AMQP and of "detach"
-	Description string   `json:"description,omitempty"` // of "answer" and "detach"
+	Condition   string   `json:"condition,omitempty"`   // of "answer" over AMQP, "detach" and "close"
+	Description string   `json:"description,omitempty"` // of "answer", "detach" and "close"
 	RetryAfter  Duration `json:"retryAfter,omitzero"`   // of "answer" over HTTP
 
 	// Late keeps a "hold" or "delay" going when its peer has gone, and then applies

@@ -48,7 +48,7 @@ func (n cbs) transfer(d *amqp.Delivery) {
 	}
 	c.log("settle request", d.Settle(amqp.Accepted{}))
 	_, path, _ := strings.Cut(resourcePath(r.text("name")), "/")
-	c.request(r, cbsNames, control.Op{Operation: "put-token", Entity: path}, func() reply { return c.putToken(r, path) })
+	c.request(r, cbsNames, plan{op: control.Op{Operation: "put-token", Entity: path}, run: func() reply { return c.putToken(r, path) }})
 }
 
 // putToken takes a token for a path. An entity that does not exist is answered 404 here and only here: this is where

@@ -213,17 +213,18 @@ func (c *connection) reply(r *request, names replyNames, answer reply) {
 }
 
 // request runs a request past the rules and replies.
-func (c *connection) request(r *request, names replyNames, op control.Op, run func() reply) {
+func (c *connection) request(r *request, names replyNames, p plan) {
 	if c.requests.Add(1) > maxRequests {
 		c.requests.Add(-1)
 		c.reply(r, names, reply{status: http.StatusServiceUnavailable, description: "too many requests of this connection wait for their answers"})
 		return
 	}
 	c.perform(operation{
-		op:   op,
+		op:   p.op,
 		link: r.delivery.Link,
+		lose: p.lose,
 		apply: func() func() {
-			answer := run()
+			answer := p.run()
 			c.requests.Add(-1)
 			return func() { c.reply(r, names, answer) }
 		},

@@ -49,8 +49,9 @@ func (c *connection) attachManagement(l *amqp.Link, path string) {
 
 // plan is a request that has been understood: what rules see of it, and how to run it.
 type plan struct {
-	op  control.Op
-	run func() reply
+	op   control.Op
+	run  func() reply
+	lose func() // ends the lock that it needs, if it needs one
 }
 
 func (n *management) transfer(d *amqp.Delivery) {
@@ -68,7 +69,7 @@ func (n *management) transfer(d *amqp.Delivery) {
 		return
 	}
 	p.op.Entity = n.name
-	c.request(r, managementNames, p.op, p.run)
+	c.request(r, managementNames, p)
 }
 
 // plan reads a request. What the service has and this emulator has not yet is refused by name.

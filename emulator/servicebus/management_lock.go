@@ -22,13 +22,13 @@ func (n *management) renew(q *broker.Queue, body amqp.Map) (plan, error) {
 	if err != nil {
 		return plan{}, err
 	}
-	return plan{about("renew-lock", q.Locked(tokens[0])), func() reply {
+	return plan{op: about("renew-lock", q.Locked(tokens[0])), run: func() reply {
 		ends, err := q.Renew(n.connection.client, tokens...)
 		if err != nil {
 			return refused(err)
 		}
 		return ok(amqp.Entry{Key: "expirations", Value: amqp.ArrayOf(ends...)})
-	}}, nil
+	}, lose: loser(q, tokens)}, nil
 }
 
 // dispositions are the words of update-disposition. "defered" is how the service spells it.
@@ -75,12 +75,21 @@ func (n *management) update(q *broker.Queue, body amqp.Map) (plan, error) {
 	}
 	op := about(disposition.rule, q.Locked(tokens[0]))
 	s.MessageID = op.Key
-	return plan{op, func() reply {
+	return plan{op: op, run: func() reply {
 		for _, t := range tokens {
 			if err := q.Settle(t, s); err != nil {
 				return refused(err)
 			}
 		}
 		return ok()
-	}}, nil
+	}, lose: loser(q, tokens)}, nil
+}
+
+// loser ends locks for a rule.
+func loser(q *broker.Queue, tokens []broker.Token) func() {
+	return func() {
+		for _, t := range tokens {
+			q.Lose(t)
+		}
+	}
 }

@@ -25,7 +25,7 @@ func (n *management) peek(body amqp.Map) (plan, error) {
 		return plan{}, fmt.Errorf("message-count %d: %w: it must be positive", count, broker.ErrInvalid)
 	}
 	session, inSession := body.Get("session-id")
-	return plan{control.Op{Operation: "peek"}, func() reply {
+	return plan{op: control.Op{Operation: "peek"}, run: func() reply {
 		var list amqp.List
 		size, want := 0, int(min(count, maxPeek))
 		for len(list) < want {
@@ -72,7 +72,7 @@ func (n *management) receiveDeferred(q *broker.Queue, body amqp.Map) (plan, erro
 	} else if settle == 0 {
 		mode = broker.ReceiveAndDelete
 	}
-	return plan{control.Op{Operation: "receive-deferred"}, func() reply {
+	return plan{op: control.Op{Operation: "receive-deferred"}, run: func() reply {
 		deliveries, err := q.ReceiveDeferred(n.connection.client, mode, numbers...)
 		if errors.Is(err, broker.ErrNotFound) {
 			return reply{status: http.StatusNotFound, description: "Failed to lock one or more specified messages. The message does not exist: " + err.Error()}

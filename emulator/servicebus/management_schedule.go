@@ -28,7 +28,7 @@ func (n *management) schedule(body amqp.Map) (plan, error) {
 		}
 		messages[i] = m
 	}
-	return plan{about("schedule", messages[0]), func() reply {
+	return plan{op: about("schedule", messages[0]), run: func() reply {
 		numbers, err := n.entity.Enqueue(n.connection.client, messages...)
 		if err != nil {
 			return refused(err)
@@ -42,7 +42,7 @@ func (n *management) cancel(body amqp.Map) (plan, error) {
 	if err != nil {
 		return plan{}, err
 	}
-	return plan{control.Op{Operation: "cancel-scheduled"}, func() reply {
+	return plan{op: control.Op{Operation: "cancel-scheduled"}, run: func() reply {
 		if err := n.entity.CancelScheduled(numbers...); err != nil {
 			return refused(err)
 		}

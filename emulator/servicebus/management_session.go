@@ -19,13 +19,13 @@ func (n *management) renewSession(q *broker.Queue, body amqp.Map) (plan, error) 
 	if err != nil {
 		return plan{}, err
 	}
-	return plan{control.Op{Operation: "renew-session-lock", Key: id}, func() reply {
+	return plan{op: control.Op{Operation: "renew-session-lock", Key: id}, run: func() reply {
 		until, err := q.RenewSession(n.connection.client, id)
 		if err != nil {
 			return refused(err)
 		}
 		return ok(amqp.Entry{Key: "expiration", Value: until})
-	}}, nil
+	}, lose: func() { q.LoseSession(id) }}, nil
 }
 
 func (n *management) sessionState(q *broker.Queue, body amqp.Map) (plan, error) {
@@ -33,7 +33,7 @@ func (n *management) sessionState(q *broker.Queue, body amqp.Map) (plan, error) 
 	if err != nil {
 		return plan{}, err
 	}
-	return plan{control.Op{Operation: "get-session-state", Key: id}, func() reply {
+	return plan{op: control.Op{Operation: "get-session-state", Key: id}, run: func() reply {
 		state, err := q.SessionState(id)
 		if err != nil {
 			return refused(err)
@@ -57,7 +57,7 @@ func (n *management) setSessionState(q *broker.Queue, body amqp.Map) (plan, erro
 	if !isBinary && value != nil {
 		return plan{}, fmt.Errorf("session-state: %w: it must be binary or null, got %T", broker.ErrInvalid, value)
 	}
-	return plan{control.Op{Operation: "set-session-state", Key: id}, func() reply {
+	return plan{op: control.Op{Operation: "set-session-state", Key: id}, run: func() reply {
 		if err := q.SetSessionState(id, bytes.Clone(state)); err != nil {
 			return refused(err)
 		}
@@ -79,7 +79,7 @@ func (n *management) listSessions(q *broker.Queue, body amqp.Map) (plan, error) 
 	if err != nil {
 		return plan{}, err
 	}
-	return plan{control.Op{Operation: "list-sessions"}, func() reply {
+	return plan{op: control.Op{Operation: "list-sessions"}, run: func() reply {
 		ids := q.Sessions(after, int(min(max(0, skip), 1<<30)), int(min(max(0, top), maxSessions)))
 		if len(ids) == 0 {
 			return reply{status: http.StatusNoContent, description: "No sessions available."}

@@ -14,6 +14,8 @@ type operation struct {
 	apply func() (answer func())
 	// refuse answers what a rule has ordered instead of the truth; nil detaches the link with it.
 	refuse func(control.Decision)
+	// lose ends the lock that the operation needs; nil if it needs none.
+	lose func()
 	// ended is called if apply never will be.
 	ended func(control.Kind)
 	// done is called last of all, whatever became of it.
@@ -57,7 +59,14 @@ func (c *connection) isolated() bool {
 
 func (c *connection) underRules(o operation) {
 	hub, peer := c.server.hub, c.amqp.Context()
-	if d := hub.Before(peer, o.op); d.Kind != control.Proceed {
+	d := hub.Before(peer, o.op)
+	if d.Kind == control.LoseLock {
+		if o.lose != nil {
+			o.lose()
+		}
+		d.Kind = control.Proceed
+	}
+	if d.Kind != control.Proceed {
 		o.end(d.Kind)
 		c.decide(o, d)
 		return
@@ -87,6 +96,8 @@ func (c *connection) decide(o operation, d control.Decision) {
 	switch d.Kind {
 	case control.Drop, control.Reset:
 		c.amqp.Cut()
+	case control.Close:
+		c.amqp.Close(ordered(d))
 	case control.Detach:
 		c.detach(o.link, ordered(d))
 	case control.Answer:

@@ -310,6 +310,7 @@ func (r *receiver) disposition(d *amqp.Delivery, state amqp.State, isSettled boo
 				err := r.queue.Settle(given.token, s)
 				return func() { answered = true; finish(err) }
 			},
+			lose:   func() { r.queue.Lose(given.token) },
 			refuse: func(ruling control.Decision) { answered = true; settle(amqp.Rejected{Error: ordered(ruling)}) },
 			done:   func() { given.settling.Store(answered) },
 		})

@@ -48,6 +48,20 @@ func (q *Queue) lockEnded(e *entry, now time.Time) {
 	q.fail(e, now)
 }
 
+// Lose ends a lock as if its time had come, or that of the session it is under. A lock that is over already stays so.
+func (q *Queue) Lose(t Token) {
+	now := q.begin()
+	defer q.end()
+	switch e := q.locks[t]; {
+	case e == nil:
+	case e.session != nil:
+		q.endSession(e.session, now)
+	default:
+		q.lockEnded(e, now)
+	}
+	q.serve()
+}
+
 // fail counts a delivery that came to nothing. The message is available again, or a dead letter if that was its last.
 func (q *Queue) fail(e *entry, now time.Time) {
 	if q.isDeadLetter || q.hub.Off("servicebus.delivery-count") {

@@ -227,6 +227,21 @@ func (q *Queue) sessionExpired(s *session, now time.Time) {
 		q.setDeadline(s, s.lockedUntil)
 		return
 	}
+	q.endSession(s, now)
+}
+
+// LoseSession ends the lock of a session as if its time had come.
+func (q *Queue) LoseSession(id string) {
+	now := q.begin()
+	defer q.end()
+	if s := q.sessions[id]; s != nil && s.holder != nil {
+		q.endSession(s, now)
+	}
+	q.serve()
+}
+
+// endSession is the failure that the end of a session's lock is.
+func (q *Queue) endSession(s *session, now time.Time) {
 	c := s.holder
 	q.recordSession("session-lock-expired", s, c.client)
 	for _, e := range q.freeSession(s) {
