@@ -179,7 +179,7 @@ func TestWhatCouldNotBeginFailsWithTheCause(t *testing.T) {
 		err  error
 		want string
 	}{
-		{"no emulator", "", errors.New("the port is in use"), "it did not begin: the port is in use"},
+		{"no emulator", "", errors.New("the port is in use"), "| the port is in use"},
 		{"no TestMain", `{"Action":"output","Output":"variables are missing"}`, nil, "variables are missing"},
 	} {
 		t.Run(test.name, func(t *testing.T) {

@@ -7,6 +7,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 	"time"
 )
 
@@ -26,14 +27,14 @@ func (p plan) execute(ctx context.Context, out io.Writer) error {
 	ctx, cancel := context.WithTimeoutCause(ctx, p.Settings.Limit, fmt.Errorf("the whole run took longer than %v (-limit)", p.Settings.Limit))
 	defer cancel()
 	r := newReport(out, p.Settings.Verbose)
-	for _, s := range p.Suites {
-		if err := p.runSuite(ctx, s, r); err != nil {
-			return fmt.Errorf("%s: %w", s.Name, err)
-		}
-	}
 	if p.Script != "" {
 		if err := p.runSecondClient(ctx, r); err != nil {
 			return fmt.Errorf("second client: %w", err)
+		}
+	}
+	for _, s := range p.Suites {
+		if err := p.runSuite(ctx, s, r); err != nil {
+			return fmt.Errorf("%s: %w", s.Name, err)
 		}
 	}
 	return r.end(p.Settings)
@@ -136,19 +137,20 @@ func (r runner) judge(v *verdict, listed bool, err error, between []string) outc
 	return o
 }
 
-// missing reports tests that should have run and never began.
+// missing reports tests that should have run and never began. The cause is theirs
+// together, and said once.
 func (r runner) missing(ctx context.Context, names []string, err error, said []string) {
-	why := "no such test in this package"
+	why := "it did not begin"
 	switch {
 	case ctx.Err() != nil:
-		why = "it did not begin: " + context.Cause(ctx).Error()
+		said = append(said, context.Cause(ctx).Error())
 	case err != nil:
-		why = "it did not begin: " + err.Error()
-	case len(said) > 0:
-		why = "it did not begin"
+		said = append(said, strings.Split(err.Error(), "\n")...)
+	case len(said) == 0:
+		why = "no such test in this package"
 	}
 	for _, name := range names {
 		r.report.add(outcome{label: r.label, name: name, why: why, said: said})
-		said = nil // once is enough
+		said = nil
 	}
 }

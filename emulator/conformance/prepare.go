@@ -59,7 +59,7 @@ func prepare(ctx context.Context, s settings, work string, stderr io.Writer) (st
 	if p.Test2json, err = tools.output(ctx, root, "go", "tool", "-n", "test2json"); err != nil {
 		return "", err
 	}
-	for _, name := range []string{"azservicebus", "azcosmos"} {
+	for _, name := range []string{"azcosmos", "azservicebus"} { // the quick one first: -limit is for all of them
 		if !s.wants(name) {
 			continue
 		}

@@ -86,6 +86,9 @@ func (r *report) end(s settings) error {
 			counts = append(counts, fmt.Sprintf("%s %v", name, c))
 		}
 	}
+	if s.Suite == "second" {
+		counts = append(counts, fmt.Sprintf("second client %v", r.second))
+	}
 	var part string
 	if !s.complete() {
 		part = " (in part)"

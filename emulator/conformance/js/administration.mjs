@@ -1,5 +1,4 @@
 // The management API, and what follows from it.
-import { RestError } from "@azure/core-rest-pipeline";
 import { ServiceBusClient } from "@azure/service-bus";
 import { assert, bodies, check, later, receive, receiveOne, refused, seconds } from "./world.mjs";
 
@@ -15,10 +14,10 @@ check("a queue is made, read, changed, listed and removed", async (world) => {
   for await (const q of world.admin.listQueues()) names.push(q.name);
   assert.ok(names.includes(name), `${name} is in ${names}`);
   assert.ok(await world.admin.queueExists(name));
-  await refusedAs(world.admin.createQueue(name), "MessageEntityAlreadyExistsError", 409);
+  await refusedAs(world.admin.createQueue(name), "MessageEntityAlreadyExistsError");
   await world.admin.deleteQueue(name);
   assert.ok(!(await world.admin.queueExists(name)));
-  await refusedAs(world.admin.getQueue(name), "MessageEntityNotFoundError", 404);
+  await refusedAs(world.admin.getQueue(name), "MessageEntityNotFoundError");
 });
 
 check("counts tell states apart", async (world) => {
@@ -63,7 +62,8 @@ check("a queue that takes no more sends says that it is disabled", async (world)
   const { name, sender, receiver } = await world.queue();
   await sender.sendMessages({ body: "before" });
   await world.admin.updateQueue({ ...(await world.admin.getQueue(name)), status: "SendDisabled" });
-  await refused(sender.sendMessages({ body: "x" }), "MessagingEntityDisabled");
+  // A new sender: one whose link is being detached is between two links.
+  await refused(world.client.createSender(name).sendMessages({ body: "x" }), "MessagingEntityDisabled");
   assert.equal((await receiveOne(receiver)).body, "before");
 });
 
@@ -78,11 +78,10 @@ check("a wrong key is refused", async (world) => {
   }
 });
 
-async function refusedAs(promise, code, status) {
+async function refusedAs(promise, code) {
   const err = await promise.then(
     () => assert.fail("it was not refused"),
     (err) => err,
   );
-  assert.ok(err instanceof RestError, String(err));
-  assert.deepEqual([err.code, err.statusCode], [code, status]);
+  assert.deepEqual([err.name, err.code], ["RestError", code]);
 }

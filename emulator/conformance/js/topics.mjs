@@ -65,7 +65,7 @@ check("rules can be changed over AMQP", async (world) => {
   const list = async () => {
     const all = [];
     for await (const rule of rules.listRules()) all.push(rule);
-    return all.toSorted((a, b) => a.name.localeCompare(b.name));
+    return all.sort((a, b) => a.name.localeCompare(b.name));
   };
   assert.deepEqual((await list()).map((r) => r.name), ["$Default"]);
   await rules.createRule("correlated", { correlationId: "c", applicationProperties: { n: 1 } });

@@ -1,8 +1,11 @@
 // What every check starts with: a connection of its own, and entities that no
 // other check knows.
 import { strict as assert } from "node:assert";
+import { webcrypto } from "node:crypto";
 import { setTimeout as sleep } from "node:timers/promises";
 import { ServiceBusAdministrationClient, ServiceBusClient } from "@azure/service-bus";
+
+globalThis.crypto ??= webcrypto; // which the client expects, and Node.js 18 has only there
 
 const connectionString = process.env.SERVICEBUS_CONNECTION_STRING;
 assert.ok(connectionString, "SERVICEBUS_CONNECTION_STRING says where the emulator is");
