@@ -13,7 +13,7 @@ GOLANGCI_LINT_VERSION := v2.15.0
 .DELETE_ON_ERROR:
 
 # Commands whose time has not come. They fail, so that nobody mistakes their silence for success.
-NOT_BUILT := crash sim evidence bench soak otel-check drill k8s-dryrun infra-check
+NOT_BUILT := crash sim evidence soak otel-check drill k8s-dryrun infra-check
 
 run: build ## the whole system on this machine's loopback, until Ctrl-C
 	@bin/local up
@@ -35,7 +35,8 @@ conformance: ## the SDKs' own test suites, unmodified, and a second client again
 crash: ## the crash matrix: real processes killed at every arrow, effects counted downstream
 sim: ## random histories of the whole story in virtual time (SEEDS=1000)
 evidence: ## the receipt probes and the webhook transfer, as evidence records
-bench: ## side-by-side benchmarks, as a table of ratios
+bench: build ## side-by-side benchmarks, as a table of ratios
+	@go run ./emulator/bench -emulator bin/emulator
 soak: ## load with kills and dropped links (MINUTES=n)
 
 fuzz: ## every fuzz target, one after the other (FUZZTIME=30s)
@@ -68,4 +69,4 @@ help:
 	@awk -F ':.*## ' -v late=" $(NOT_BUILT) " '/^[a-z0-9-]+:.*## / { \
 		printf "make %-12s %s%s\n", $$1, $$2, index(late, " " $$1 " ") ? " (not built yet)" : "" }' $(firstword $(MAKEFILE_LIST))
 
-.PHONY: run demo test check conformance fuzz build fmt lint help $(NOT_BUILT)
+.PHONY: run demo test check conformance bench fuzz build fmt lint help $(NOT_BUILT)

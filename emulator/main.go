@@ -27,6 +27,7 @@ import (
 	"net/http"
 	"os"
 	"os/signal"
+	"runtime/pprof"
 	"slices"
 	"strings"
 	"sync"
@@ -66,6 +67,11 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 	if err != nil {
 		return err
 	}
+	finish, err := profile(s.cpuProfile)
+	if err != nil {
+		return err
+	}
+	defer finish()
 	log := slog.New(slog.NewTextHandler(stderr, nil))
 	e, err := assemble(s, log)
 	if err != nil {
@@ -81,6 +87,24 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 		return err
 	}
 	return e.serve(ctx, listeners, stdout)
+}
+
+// profile writes a CPU profile to a file until it is finished; without a path there is none.
+func profile(path string) (finish func(), err error) {
+	if path == "" {
+		return func() {}, nil
+	}
+	file, err := os.Create(path)
+	if err != nil {
+		return nil, fmt.Errorf("-cpuprofile: %w", err)
+	}
+	if err := pprof.StartCPUProfile(file); err != nil {
+		return nil, errors.Join(fmt.Errorf("-cpuprofile: %w", err), file.Close())
+	}
+	return func() {
+		pprof.StopCPUProfile()
+		_ = file.Close() // a profile cut short says so when it is read
+	}, nil
 }
 
 // emulators is the wiring: three services and the hub that they share.

@@ -28,6 +28,8 @@ type settings struct {
 	caFile   string // where the certificate authority is written, "" for nowhere
 	tlsHosts list   // what the certificate is good for, besides the addresses
 	expose   bool
+
+	cpuProfile string // where a CPU profile of the run is written, "" for nowhere
 }
 
 // list is a flag that may be given several times, or once with commas. The first
@@ -70,6 +72,7 @@ func parse(args []string, stdout io.Writer) (settings, error) {
 	flags.StringVar(&s.caFile, "ca-file", "", "write the certificate authority of this run to a `file`, for clients that come by TLS")
 	flags.Var(&s.tlsHosts, "tls-host", "`host` that clients reach the emulator by, for its certificate; several times, or with commas")
 	flags.BoolVar(&s.expose, "expose", false, "allow addresses that other machines can reach; the keys are public")
+	flags.StringVar(&s.cpuProfile, "cpuprofile", "", "write a CPU profile of the run to a `file`, for go tool pprof")
 	err := flags.Parse(args)
 	if errors.Is(err, flag.ErrHelp) {
 		fmt.Fprintln(stdout, "emulator: Service Bus, Cosmos DB and two downstream systems on this machine")

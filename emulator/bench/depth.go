@@ -1,0 +1,71 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"time"
+)
+
+// measureDepth fills three queues, looks at the memory, and receives from each in turns.
+func measureDepth(ctx context.Context, b *bench) (err error) {
+	s, err := b.start(ctx, "depth")
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, s.stop()) }()
+	depths := []struct {
+		queue, text string
+		length      int
+	}{
+		{queueVast, "10⁶", 1_000_000},
+		{queueShort, "10³", 1_000},
+		{queueLong, "10⁵", 100_000},
+	}
+	row := func(text string) string { return "raw, " + text + " queued: receive and complete" }
+	shallow := row("10³")
+	for _, text := range []string{"10³", "10⁵", "10⁶"} { // in the order of the table
+		than := shallow
+		if text == "10³" {
+			than = ""
+		}
+		b.table.row(row(text), "µs/message", goal{}, than)
+	}
+	clients := make([]*blaster, len(depths))
+	const batch = 1000 // received in one repetition, from a queue that holds this many more
+	for i, d := range depths {
+		r, dialErr := dialBlaster(ctx, s, d.queue)
+		if dialErr != nil {
+			return dialErr
+		}
+		defer func() { err = errors.Join(err, r.close()) }()
+		clients[i] = r
+		began := time.Now()
+		if err := r.send(d.length); err != nil {
+			return err
+		}
+		if d.queue != queueVast {
+			continue
+		}
+		b.table.row("raw, 10⁶ messages: send", "messages/s", goal{}, "").add(float64(d.length) / time.Since(began).Seconds())
+		now, err1 := s.memory("VmRSS")
+		most, err2 := s.memory("VmHWM")
+		if err := errors.Join(err1, err2); err != nil {
+			return err
+		}
+		b.table.row("memory, 10⁶ queued", "MB", atMost(2048), "").add(now)
+		b.table.row("memory, 10⁶ queued, most so far", "MB", atMost(2048), "").add(most)
+	}
+	for range 4 * b.Repeat {
+		for i, d := range depths {
+			if err := clients[i].send(batch); err != nil {
+				return err
+			}
+			began := time.Now()
+			if err := clients[i].receive(batch); err != nil {
+				return err
+			}
+			b.table.row(row(d.text), "", goal{}, "").add(float64(time.Since(began).Microseconds()) / batch)
+		}
+	}
+	return nil
+}

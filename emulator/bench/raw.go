@@ -1,0 +1,134 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"oneeffect/emulator/amqp"
+)
+
+// message is the i-th one, encoded.
+func message(i int) ([]byte, error) {
+	m, err := amqp.AppendProperties(nil, amqp.Properties{MessageID: messageID(i)})
+	return amqp.AppendData(m, make([]byte, bodySize)), err
+}
+
+// blaster sends to a queue and receives from it, without the SDK.
+type blaster struct{ sender, receiver *peer }
+
+func dialBlaster(ctx context.Context, s *server, queue string) (*blaster, error) {
+	sender, err := dialPeer(ctx, s.amqp)
+	if err != nil {
+		return nil, err
+	}
+	receiver, err := dialPeer(ctx, s.amqp)
+	if err != nil {
+		return nil, errors.Join(err, sender.conn.Close())
+	}
+	b := &blaster{sender, receiver}
+	if err := errors.Join(sender.attach(amqp.RoleSender, queue, ""), receiver.attach(amqp.RoleReceiver, queue, "")); err != nil {
+		return nil, errors.Join(err, sender.conn.Close(), receiver.conn.Close())
+	}
+	return b, nil
+}
+
+func (b *blaster) close() error { return errors.Join(b.sender.close(), b.receiver.close()) }
+
+// send sends n messages and waits until all of them are accepted.
+func (b *blaster) send(n int) error {
+	p := b.sender
+	p.settled = 0
+	m, err := message(n)
+	if err != nil {
+		return err
+	}
+	for sent := 0; p.settled < n; {
+		for sent < n && p.credit > 0 && sent-p.settled < window {
+			if err := p.transfer(m); err != nil {
+				return err
+			}
+			sent++
+		}
+		if err := p.readAll(nil); err != nil {
+			return fmt.Errorf("send: %w", err)
+		}
+	}
+	return nil
+}
+
+// receive receives n messages, completes each, and waits until all completions are answered.
+func (b *blaster) receive(n int) error {
+	p := b.receiver
+	p.settled = 0
+	received := 0
+	take := func(t *amqp.Transfer) error {
+		received++
+		p.count++
+		p.unread--
+		return p.put(&amqp.Disposition{Role: amqp.RoleReceiver, First: t.DeliveryID.Value, State: amqp.Accepted{}}, nil)
+	}
+	for p.settled < n {
+		if left := min(window, n-received); left > 0 && int(p.unread) <= left/2 {
+			if err := p.give(uint32(left)); err != nil {
+				return err
+			}
+		}
+		if err := p.readAll(take); err != nil {
+			return fmt.Errorf("receive: %w", err)
+		}
+	}
+	return nil
+}
+
+// readAll handles the next frame and all that have come with it.
+func (p *peer) readAll(take func(*amqp.Transfer) error) error {
+	for {
+		body, err := p.handle()
+		if err != nil {
+			return err
+		}
+		if t, ok := body.(*amqp.Transfer); ok && take != nil {
+			if err := take(t); err != nil {
+				return err
+			}
+		}
+		if p.in.Buffered() == 0 {
+			return nil
+		}
+	}
+}
+
+// measureRaw measures what the server can do for a client that costs little.
+func measureRaw(ctx context.Context, b *bench) (err error) {
+	s, err := b.start(ctx, "raw")
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, s.stop()) }()
+	r, err := dialBlaster(ctx, s, queueWork)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, r.close()) }()
+	if err := errors.Join(r.send(1000), r.receive(1000)); err != nil { // warms up
+		return err
+	}
+	n := 2 * b.Messages
+	for range b.Repeat {
+		send := workload{
+			rate: b.table.row("raw: send", "messages/s", goal{}, "sdk: send"),
+			cpu:  "raw: send",
+			run:  func() error { return r.send(n) },
+		}
+		receive := workload{
+			rate: b.table.row("raw: receive and complete", "messages/s", goal{}, "sdk: receive and complete"),
+			cpu:  "raw: receive and complete",
+			run:  func() error { return r.receive(n) },
+		}
+		if err := errors.Join(b.timed(s, n, send), b.timed(s, n, receive)); err != nil {
+			return err
+		}
+	}
+	return nil
+}

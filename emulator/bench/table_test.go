@@ -1,0 +1,100 @@
+package main
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+func TestTheTableSaysMedianSpreadTargetAndRatio(t *testing.T) {
+	b := &bench{table: &table{}, settings: settings{Samples: filepath.Join(t.TempDir(), "samples")}}
+	for i, v := range []float64{10, 30, 20} {
+		b.table.row("memory: send", "messages/s", atLeast(15), "").add(1000 * v)
+		b.table.row("disk: send", "messages/s", atLeast(15_000), "memory: send").add(100 * v * float64(i+1))
+	}
+	b.table.row("memory", "MB", atMost(15), "").add(4.5)
+	b.table.row("elsewhere", "", goal{}, "").skipped = "there is no such place"
+
+	var out strings.Builder
+	if err := b.table.print(&out, "0.50", "1.25"); err != nil {
+		t.Fatal(err)
+	}
+	lines := strings.Split(strings.TrimSpace(out.String()), "\n")
+	for i, want := range []string{
+		"ROW MEDIAN MIN–MAX UNIT TARGET RATIO THAN",
+		"memory: send 20,000 10,000–30,000 messages/s ≥ 15 met",
+		"disk: send 6,000 1,000–6,000 messages/s ≥ 15,000 missed 0.20 (0.10–0.30) memory: send",
+		"memory 4.50 4.50–4.50 MB ≤ 15 met",
+		"elsewhere skipped: there is no such place",
+	} {
+		if got := strings.Join(strings.Fields(lines[i]), " "); got != want {
+			t.Errorf("line %d is\n%s\nwant\n%s", i, got, want)
+		}
+	}
+	if last := lines[len(lines)-1]; !strings.HasPrefix(last, "bench: 3 rows, 2 of 3 targets met, 1 skipped; ") ||
+		!strings.HasSuffix(last, "load average 0.50 before, 1.25 after") {
+		t.Errorf("the last line is %q", last)
+	}
+
+	if err := b.writeSamples(); err != nil {
+		t.Fatal(err)
+	}
+	samples, err := os.ReadFile(b.Samples)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := string(samples); !strings.Contains(got, "BenchmarkDisk-send 1 1000 messages/s\n") || strings.Count(got, "\n") != 7 {
+		t.Errorf("the samples are\n%s", got)
+	}
+}
+
+func TestRowsThatWereNotMeasuredInTurnsAreNotCompared(t *testing.T) {
+	of := &row{samples: []float64{1, 2}}
+	for name, than := range map[string]*row{
+		"no such row":                 nil,
+		"another number of samples":   {samples: []float64{1}},
+		"nothing to be compared with": {samples: []float64{0, 1}},
+	} {
+		if _, ok := ratio(of, than); ok {
+			t.Errorf("%s: compared", name)
+		}
+	}
+}
+
+func TestNumbersAreWrittenInGroups(t *testing.T) {
+	for v, want := range map[float64]string{0: "0", 1.234: "1.23", 45.678: "45.68", 123.4: "123", 1234567: "1,234,567", -1234: "-1,234"} {
+		if got := number(v); got != want {
+			t.Errorf("%v is written %s, want %s", v, got, want)
+		}
+	}
+}
+
+func TestTheRuntimesOwnGoroutinesAreNotCounted(t *testing.T) {
+	var dump tail
+	for _, part := range []string{
+		"SIGQUIT: quit\n\ngoroutine 1 [chan receive]:\nmain.run()\n\ngoroutine 2 [select]:\ncreat", "ed by main.run in goroutine 1\n",
+		"created by runtime.gcenable in goroutine 1\ncreated by net/http.(*Server).Serve in goroutine 28\n",
+	} {
+		if _, err := dump.Write([]byte(part)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if dump.goroutines != 2 {
+		t.Errorf("%d goroutines, want 2", dump.goroutines)
+	}
+}
+
+func TestMistakesInFlagsAreNamed(t *testing.T) {
+	for want, args := range map[string][]string{
+		"-run sdk2":      {"-run", "sdk2"},
+		"-repeat":        {"-repeat", "0"},
+		"unexpected":     {"sdk"},
+		"-nonsense":      {"-nonsense"},
+		"want some of s": {"-run", ""},
+	} {
+		if _, err := parse(args, t.Output()); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%q: %v, want %s in it", args, err, want)
+		}
+	}
+}
