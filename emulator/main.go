@@ -121,6 +121,7 @@ func assemble(s settings, log *slog.Logger) (*emulators, error) {
 	if err != nil {
 		return nil, err
 	}
+	config.MessagingSKU = s.tier
 	config.Keys = keys(s.sasKey)
 	config.Pace = s.pace
 	config.Log = log

@@ -239,6 +239,7 @@ func TestWhatIsWrongWithTheFlagsIsSaidAtOnceWithItsRemedy(t *testing.T) {
 		{"an account that cannot be", []string{"-cosmos-consistency", "Total", "-cosmos-endpoint", "localhost:8081"}, []string{
 			"-cosmos-consistency Total: want one of Strong, ", "-cosmos-endpoint localhost:8081: want a URL",
 		}},
+		{"a tier that is none", []string{"-tier", "Basic"}, []string{"-tier Basic: want one of Standard, Premium, Any"}},
 		{"two ports in use", []string{"-cosmos", busy, "-control", busy}, []string{
 			"-cosmos " + busy + ": the port is in use", "another port with -cosmos", "-control " + busy + ": the port is in use",
 		}},

@@ -21,6 +21,7 @@ type settings struct {
 	cosmos, downstream, control, msi string // addresses, msi "" for none
 
 	config   string // path of the entities' configuration, "" for the built-in one
+	tier     string // of Service Bus
 	sasKey   string
 	pace     time.Duration
 	compute  string // address of the account's second gateway, "" for none
@@ -66,6 +67,7 @@ func parse(args []string, stdout io.Writer) (settings, error) {
 	flags.StringVar(&s.control, "control", "127.0.0.1:8084", "address of rules, events and clock, `host:port`")
 	flags.StringVar(&s.msi, "msi", "", "address of a managed identity, `host:port`, for IDENTITY_ENDPOINT=http://host:port/msi (default: none)")
 	flags.StringVar(&s.config, "config", "", "queues and topics, a `file` in the official emulator's format (default: emulator/config.json, built in)")
+	flags.StringVar(&s.tier, "tier", servicebus.Standard, "`tier` of Service Bus: Standard, Premium, or Any, which takes what either does")
 	flags.StringVar(&s.sasKey, "sas-key", servicebus.DefaultKey, "`key` of "+servicebus.DefaultKeyName+", and of NoManage, SendOnly and ListenOnly, which allow less")
 	flags.DurationVar(&s.pace, "pace", 0, "least `duration` between two deliveries on one link of Service Bus, for clients that rely on a slow network")
 	flags.StringVar(&s.account.Key, "cosmos-key", cosmos.EmulatorKey, "account `key`, in base64")
@@ -90,6 +92,9 @@ func parse(args []string, stdout io.Writer) (settings, error) {
 	}
 	if s.pace < 0 {
 		mistakes = append(mistakes, fmt.Errorf("-pace %v: cannot be negative", s.pace))
+	}
+	if tiers := servicebus.Tiers(); !slices.Contains(tiers, s.tier) {
+		mistakes = append(mistakes, fmt.Errorf("-tier %s: want one of %s", s.tier, strings.Join(tiers, ", ")))
 	}
 	if s.sasKey == "" {
 		mistakes = append(mistakes, errors.New("-sas-key: cannot be empty"))

@@ -61,6 +61,7 @@ func (p plan) serviceBusRig() (rig, error) {
 		"-amqp", serviceBusHost + ":5671," + serviceBusHost + ":443",
 		"-msi", serviceBusHost + ":" + identityPort,
 		"-sas-key", key,
+		"-tier", "Any", // one namespace in the place of a Standard and a Premium one
 		"-pace", "200us", // a test wants a broker that cannot deliver 1000 messages in 20 ms
 		"-config", config,
 		"-ca-file", p.authority(),

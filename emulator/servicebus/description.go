@@ -21,6 +21,9 @@ const (
 	AnyTier = "Any"
 )
 
+// Tiers are the tiers that a server can be of.
+func Tiers() []string { return []string{Standard, Premium, AnyTier} }
+
 // What the management API allows. Locks and times to live may be shorter than the service's least, for tests' sake.
 const (
 	maxLock           = 5 * time.Minute

@@ -1,12 +1,14 @@
 package servicebus
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"log/slog"
 	"maps"
 	"net"
+	"slices"
 	"sync"
 	"time"
 
@@ -46,12 +48,9 @@ func New(h *control.Hub, c Config) (*Server, error) {
 	if c.Name == "" {
 		c.Name = "sbemulatorns"
 	}
-	switch c.MessagingSKU {
-	case "":
-		c.MessagingSKU = Standard
-	case Standard, Premium, AnyTier:
-	default:
-		return nil, fmt.Errorf("start Service Bus emulator: MessagingSKU must be %s, %s or %s, is %q", Standard, Premium, AnyTier, c.MessagingSKU)
+	c.MessagingSKU = cmp.Or(c.MessagingSKU, Standard)
+	if !slices.Contains(Tiers(), c.MessagingSKU) {
+		return nil, fmt.Errorf("start Service Bus emulator: MessagingSKU must be one of %v, is %q", Tiers(), c.MessagingSKU)
 	}
 	namespace, err := broker.New(h, described(c.MessagingSKU, c.Namespace))
 	if err != nil {
