@@ -2,7 +2,7 @@ package rule
 
 // Correlation matches messages whose properties are equal to all of these.
 type Correlation struct {
-	System map[string]string // by the names of SystemProperties
+	System map[string]string // by their names, in the case of systemProperties
 	User   map[string]any
 }
 

@@ -9,20 +9,17 @@ import (
 // Message is a message as filters read it. Values are nil, bool, string, integers and floats of every width, time.Time,
 // time.Duration and GUID; values of other types exist and equal nothing.
 type Message interface {
-	// System returns a system property by its name from SystemProperties, and whether the message has it.
+	// System returns a system property by its name as systemProperties has it, and whether the message has it.
 	System(name string) (any, bool)
 	// User returns a user property, found without regard to case, and whether the message has it.
 	User(name string) (any, bool)
 }
 
-// SystemProperties are the system properties that an expression may name.
+// systemProperties are those that an expression may name.
 var systemProperties = []string{
 	"ContentType", "CorrelationId", "Label", "MessageId", "PartitionKey", "ReplyTo", "ReplyToSessionId",
 	"ScheduledEnqueueTimeUtc", "SessionId", "Size", "TimeToLive", "To",
 }
-
-// SystemProperties are the names of the system properties that an expression may name.
-func SystemProperties() []string { return slices.Clone(systemProperties) }
 
 // elsewhere are system properties that the service knows when a rule is evaluated and this emulator does not.
 var elsewhere = []string{
