@@ -129,7 +129,10 @@ func (c *connection) accept(l *amqp.Link, a *attachment, entity broker.Entity, h
 func (c *connection) enroll(a *attachment) {
 	c.mu.Lock()
 	c.links[a.link] = a
-	c.hadLink = true
+	if a.path != "" { // those to $cbs do not count
+		c.open++
+		c.hadLink = true
+	}
 	c.mu.Unlock()
 	c.wakeWatch()
 }
@@ -152,10 +155,11 @@ func (c *connection) touchNamed(name string) {
 func (c *connection) strike(l *amqp.Link) {
 	c.server.audience.leave(l)
 	c.mu.Lock()
-	delete(c.links, l)
-	if len(c.links) == 0 {
-		c.linkless = time.Now()
+	if a := c.links[l]; a != nil && a.path != "" {
+		c.open--
+		c.linkless = time.Now() // if that was the last
 	}
+	delete(c.links, l)
 	c.mu.Unlock()
 	c.wakeWatch()
 }

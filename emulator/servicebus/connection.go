@@ -46,7 +46,8 @@ type connection struct {
 	cbs       *amqp.Link                 // the one $cbs sender a connection may have
 	repliers  map[string]*replier        // by the address that requests name in reply-to
 	links     map[*amqp.Link]*attachment // accepted and not ended
-	hadLink   bool                       // there was one
+	open      int                        // of them to entities
+	hadLink   bool                       // there was one of these
 	linkless  time.Time                  // since when there is none
 	tokenless time.Time                  // since when no token stands; zero: one does
 }

@@ -59,7 +59,7 @@ func (c *connection) inspect() time.Duration {
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if len(c.links) == 0 {
+	if c.open == 0 {
 		allowed := connectionIdle
 		if !c.hadLink {
 			allowed = connectionBlank

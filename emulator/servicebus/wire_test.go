@@ -135,7 +135,7 @@ func TestTokensAreAnsweredByTheirKind(t *testing.T) {
 			{"servicebus.windows.net:sastoken", good, "nothing", 404, "The messaging entity 'sb://sbemulatorns.servicebus.onebox.windows-int.net/nothing' could not be found."},
 			{"servicebus.windows.net:sastoken", "nonsense", "tasks", 401, "does not begin with"},
 			{"servicebus.windows.net:sastoken", "SharedAccessSignature sr=%zz", "tasks", 401, "MalformedToken"},
-			{"jwt", "ey…", "tasks", 401, "JSON web tokens are not accepted here"},
+			{"jwt", "ey…", "tasks", 401, "InvalidToken: forged"},
 			{"other", "x", "tasks", 401, `token type "other" is not known`},
 		} {
 			if status, text := p.putToken(row.kind, row.token, row.path); status != row.status || !strings.Contains(text, row.text) {

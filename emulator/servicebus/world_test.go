@@ -19,6 +19,22 @@ const connectionString = "Endpoint=sb://localhost;SharedAccessKeyName=RootManage
 
 const lock = 5 * time.Minute
 
+// keys may do what their names say.
+var keys = map[string]servicebus.Key{
+	servicebus.DefaultKeyName: {Value: servicebus.DefaultKey, Rights: servicebus.AllRights},
+	"NoManage":                {Value: servicebus.DefaultKey, Rights: servicebus.Send | servicebus.Listen},
+	"SendOnly":                {Value: servicebus.DefaultKey, Rights: servicebus.Send},
+	"ListenOnly":              {Value: servicebus.DefaultKey, Rights: servicebus.Listen},
+}
+
+// checkToken takes one JSON web token.
+func checkToken(token, _ string) (time.Time, error) {
+	if token != "good" {
+		return time.Time{}, errors.New("forged")
+	}
+	return time.Now().Add(time.Hour), nil
+}
+
 // world is an emulator and its clients, the real SDK, all in one synctest bubble.
 type world struct {
 	t      *testing.T
@@ -33,7 +49,7 @@ func inBubble(t *testing.T, test func(t *testing.T, w *world)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
 		hub := control.New()
-		server, err := servicebus.New(hub, servicebus.Config{Namespace: broker.Config{
+		server, err := servicebus.New(hub, servicebus.Config{Keys: keys, TokenCheck: checkToken, Namespace: broker.Config{
 			Queues: []broker.QueueConfig{
 				{Name: "tasks", LockDuration: lock, MaxDelivery: 3, TimeToLive: time.Hour, DeadLetterExpired: true},
 				{Name: "steps", LockDuration: time.Minute, MaxDelivery: 2, RequiresSession: true},
