@@ -33,6 +33,8 @@ const (
 type Config struct {
 	Queues []QueueConfig
 	Topics []TopicConfig
+	// Journal keeps everything beyond the life of the process; nil: nothing is kept.
+	Journal Journal
 }
 
 // QueueConfig describes a queue.

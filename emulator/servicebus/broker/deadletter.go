@@ -48,12 +48,13 @@ func (q *Queue) move(e *entry, reason, client string, delivery int) {
 	q.remove(e)
 	dead := q.deadLetters
 	dead.beginInner()
-	defer dead.end()
+	defer dead.endInner()
 	dead.sequence++
 	moved.seq = dead.sequence
 	dead.shelf.add(moved)
 	if dead.config.ForwardTo != "" && moved.hops < maxHops {
 		dead.send(moved)
 	}
+	dead.note(Added, moved)
 	dead.serve()
 }

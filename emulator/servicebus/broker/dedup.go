@@ -57,5 +57,6 @@ func (q *Queue) isDuplicate(m *Message, now time.Time) bool {
 func (q *Queue) remember(m *Message, now time.Time) {
 	if q.config.DetectDuplicates && m.ID != "" {
 		q.history.add(m.ID, now)
+		q.write(Record{Change: Sighted, ID: m.ID, At: now, Window: q.history.window})
 	}
 }

@@ -38,12 +38,16 @@
 //	B15  A queue that forwards gives every message to its destination once, in order, as a new arrival that remembers
 //	     its first sequence number. After four times, or if the destination does not take it, the message is a dead
 //	     letter of the queue it stands in; a dead letter that cannot be forwarded stays.
+//	B16  With a journal, a namespace made anew is as it was when the last operation ended that was kept: entities,
+//	     rules, messages with their state, count, number and lock, history and session state. Time has gone on: what
+//	     came due meanwhile happens at once. Sessions are free, since their consumers are gone.
 //
 // # Locks
 //
 // Every queue has one mutex, held for short, never over a wait. Where two nest, the order is
 //
-//	a topic's inlet → its subscriptions → a dead letter queue → timekeeper → hub
+//	changes of the set of entities → the journal's operation → a topic's inlet → its subscriptions → a dead letter
+//	queue → timekeeper → journal's record → hub
 //
 // Nothing of the caller runs under any of them. Forwarding nests none: whatever forwards may do so in a circle. It is
 // done by one goroutine, the timekeeper, which also wakes queues whose next deadline has come; every operation also brings its queue up to date first, so that no answer depends on when that goroutine runs.

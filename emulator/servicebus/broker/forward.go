@@ -34,6 +34,7 @@ func (q *Queue) divert() {
 	for e := range q.shelf.from(0) {
 		if e.state == Available && e.hops < maxHops {
 			q.send(e)
+			q.note(Altered, e)
 		}
 	}
 }
@@ -41,19 +42,26 @@ func (q *Queue) divert() {
 // forward sends everything in the outbox to where it has to go. The timekeeper calls it, with no lock held: the locks
 // of two queues that may forward to each other are never held together.
 func (q *Queue) forward() {
-	for {
-		e, m, p, to := q.nextToForward()
-		if e == nil {
-			return
-		}
-		q.forwarded(e, to, q.namespace.carry(to, m, p))
+	for q.forwardNext() {
 	}
+}
+
+// forwardNext forwards one message. To the journal that is one operation: the message is never in both places.
+func (q *Queue) forwardNext() bool {
+	q.namespace.enter()
+	defer q.namespace.leave()
+	e, m, p, to := q.nextToForward()
+	if e == nil {
+		return false
+	}
+	q.forwarded(e, to, q.namespace.carry(to, m, p))
+	return true
 }
 
 // nextToForward takes the first message out of the outbox.
 func (q *Queue) nextToForward() (*entry, *Message, passage, string) {
 	q.mu.Lock()
-	defer q.end()
+	defer q.endInner()
 	for len(q.outbox) > 0 {
 		e := q.outbox[0]
 		q.outbox[0] = nil
@@ -89,8 +97,8 @@ func (n *Namespace) carry(to string, m *Message, p passage) error {
 	if !q.TakesSends() {
 		return fmt.Errorf("forward to %s: %w: it takes no messages from others", to, ErrInvalid)
 	}
-	now := q.begin()
-	defer q.end()
+	now := q.beginInner()
+	defer q.endInner()
 	if err := q.admit(m.Size, now); err != nil {
 		return fmt.Errorf("forward to %s: %w", to, err)
 	}
@@ -102,7 +110,7 @@ func (n *Namespace) carry(to string, m *Message, p passage) error {
 // forwarded ends a message's stay, or makes a dead letter of what could not go on.
 func (q *Queue) forwarded(e *entry, to string, err error) {
 	q.mu.Lock()
-	defer q.end()
+	defer q.endInner()
 	if e.state != Forwarding {
 		return // the queue is deleted
 	}
@@ -144,15 +152,15 @@ func (q *Queue) keep(e *entry) {
 	q.serve()
 }
 
-// checkForwarding refuses what the service refuses: sessions do not go together with forwarding, and what is forwarded
-// to must be there.
-func (n *Namespace) checkForwarding() error {
+// checkForwarding refuses entities that forward to what is not there, except those that were known before: what they
+// forward to may have been deleted since.
+func (n *Namespace) checkForwarding(known map[string]bool) error {
 	n.mu.RLock()
 	defer n.mu.RUnlock()
 	var errs []error
 	for _, e := range n.entities {
 		q, ok := e.(*Queue)
-		if !ok || q.config.ForwardTo == "" {
+		if !ok || q.config.ForwardTo == "" || known[key(q.Path())] {
 			continue
 		}
 		if _, ok := n.entities[key(q.config.ForwardTo)]; !ok {

@@ -211,9 +211,12 @@ func (n *Namespace) changeRules(topic, name string, change func(s *subscription,
 	if err != nil {
 		return err
 	}
+	n.enter()
+	defer n.leave()
 	t.inlet.mu.Lock()
-	defer t.inlet.mu.Unlock()
 	s.rules = rules
+	t.inlet.mu.Unlock()
+	n.describeSubscription(t, s)
 	return nil
 }
 

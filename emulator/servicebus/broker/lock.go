@@ -10,6 +10,7 @@ import (
 func (q *Queue) lock(e *entry, client string, now time.Time) {
 	e.state, e.client = Locked, client
 	e.token = NewToken()
+	defer q.note(Altered, e)
 	q.locks[e.token] = e
 	if s := e.session; s != nil {
 		// Its lock is the session's and has no end of its own.
@@ -78,6 +79,9 @@ func (q *Queue) fail(e *entry, now time.Time) {
 
 // giveBack puts a reserved or locked entry back at its old place, unless its time to live has ended meanwhile.
 func (q *Queue) giveBack(e *entry, now time.Time) {
+	if e.state != Reserved { // of which nobody has heard
+		defer q.note(Altered, e)
+	}
 	q.unlock(e)
 	if q.gone {
 		q.forget(e)
@@ -126,6 +130,7 @@ func (q *Queue) Renew(client string, tokens ...Token) ([]time.Time, error) {
 		e := q.locks[t]
 		e.lockedUntil, ends[i] = until, until
 		q.setDeadline(e, until)
+		q.note(Altered, e)
 		event := q.event("lock-renewed", client, e)
 		event.Delivery, event.LockedUntil = int(e.failures)+1, &until
 		q.hub.Record(event)
@@ -233,6 +238,7 @@ func (q *Queue) settle(t Token, s Settlement, now time.Time) error {
 		q.giveBack(e, now)
 	case Defer:
 		q.shelve(e)
+		q.note(Altered, e)
 	case DeadLetter:
 		q.move(e, s.Reason, s.Client, int(e.failures)+1)
 	}

@@ -22,8 +22,14 @@ func (n *Namespace) CreateQueue(c QueueConfig) error {
 	if err := c.check("queue " + c.Name); err != nil {
 		return err
 	}
+	n.enter()
+	defer n.leave()
 	q := n.newQueue(c, newQuota(c.MaxSize))
-	return n.add(q, q.deadLetters, q.transferred)
+	if err := n.add(q, q.deadLetters, q.transferred); err != nil {
+		return err
+	}
+	n.describe(q)
+	return nil
 }
 
 // CreateTopic adds a topic with the subscriptions it is configured with.
@@ -33,11 +39,14 @@ func (n *Namespace) CreateTopic(c TopicConfig) error {
 	if err := c.inlet().check("topic " + c.Name); err != nil {
 		return err
 	}
+	n.enter()
+	defer n.leave()
 	t := &Topic{}
 	t.inlet = n.newInlet(c.inlet(), newQuota(c.MaxSize), t.spread)
 	if err := n.add(t); err != nil {
 		return err
 	}
+	n.describe(t)
 	var errs []error
 	for _, s := range c.Subscriptions {
 		errs = append(errs, n.createSubscription(t, s))
@@ -53,6 +62,8 @@ func (n *Namespace) CreateSubscription(topic string, c SubscriptionConfig) error
 	if err != nil {
 		return err
 	}
+	n.enter()
+	defer n.leave()
 	return n.createSubscription(t, c)
 }
 
@@ -76,6 +87,7 @@ func (n *Namespace) createSubscription(t *Topic, c SubscriptionConfig) error {
 		return err
 	}
 	t.link(append(slices.Clip(t.list()), s))
+	n.describeSubscription(t, s)
 	return nil
 }
 
@@ -92,6 +104,9 @@ func (n *Namespace) UpdateQueue(c QueueConfig) error {
 	}
 	q.quota.resize(c.withDefaults().MaxSize)
 	q.reconfigure(c)
+	n.enter()
+	defer n.leave()
+	n.describe(q)
 	return nil
 }
 
@@ -108,6 +123,9 @@ func (n *Namespace) UpdateTopic(c TopicConfig) error {
 	}
 	t.inlet.quota.resize(c.inlet().withDefaults().MaxSize)
 	t.inlet.reconfigure(c.inlet())
+	n.enter()
+	defer n.leave()
+	n.describe(t)
 	return nil
 }
 
@@ -127,6 +145,9 @@ func (n *Namespace) UpdateSubscription(topic string, c SubscriptionConfig) error
 	s.deadLetterUnevaluated = c.DeadLetterUnevaluated
 	t.inlet.mu.Unlock()
 	s.queue.reconfigure(config)
+	n.enter()
+	defer n.leave()
+	n.describeSubscription(t, s)
 	return nil
 }
 
@@ -138,6 +159,8 @@ func (n *Namespace) Delete(path string) error {
 	if err != nil {
 		return err
 	}
+	n.enter()
+	defer n.leave()
 	switch e := e.(type) {
 	case *Topic:
 		gone := e.list()
@@ -282,6 +305,7 @@ func (q *Queue) tellChanged() {
 func (q *Queue) discard() {
 	q.mu.Lock()
 	defer q.mu.Unlock()
+	q.write(Record{Change: Dropped})
 	q.gone = true
 	q.endSessions()
 	for e := range q.shelf.from(0) {

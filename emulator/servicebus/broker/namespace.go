@@ -14,8 +14,9 @@ const DeadLetterSuffix = "/$DeadLetterQueue"
 
 // Namespace holds queues and topics under one clock.
 type Namespace struct {
-	hub    *control.Hub
-	keeper *timekeeper
+	hub     *control.Hub
+	keeper  *timekeeper
+	journal Journal // nil: everything ends with the process
 
 	changes  sync.Mutex // one change of the set of entities at a time; above every other mutex
 	mu       sync.RWMutex
@@ -39,20 +40,24 @@ type Entity interface {
 	Changed() <-chan struct{}
 }
 
-// New makes a namespace with its entities and starts its timekeeper.
+// New makes a namespace with what its journal has kept, has the entities of the configuration be as they are described,
+// and starts its timekeeper.
 func New(hub *control.Hub, c Config) (*Namespace, error) {
-	n := &Namespace{hub: hub, keeper: newTimekeeper(hub), entities: make(map[string]Entity)}
-	var errs []error
-	for _, q := range c.Queues {
-		errs = append(errs, n.CreateQueue(q))
+	n := &Namespace{hub: hub, keeper: newTimekeeper(hub), entities: make(map[string]Entity), journal: c.Journal}
+	if n.journal != nil {
+		past, err := n.journal.Load()
+		if err != nil {
+			return nil, fmt.Errorf("make namespace: %w", err)
+		}
+		if err := n.restore(past); err != nil {
+			return nil, fmt.Errorf("make namespace: %w", err)
+		}
 	}
-	for _, t := range c.Topics {
-		errs = append(errs, n.CreateTopic(t))
-	}
-	if err := errors.Join(errs...); err != nil {
+	known := n.keptPaths()
+	if err := errors.Join(n.declare(c)...); err != nil {
 		return nil, fmt.Errorf("make namespace: %w", err)
 	}
-	if err := n.checkForwarding(); err != nil {
+	if err := n.checkForwarding(known); err != nil {
 		return nil, fmt.Errorf("make namespace: %w", err)
 	}
 	n.keeper.start()

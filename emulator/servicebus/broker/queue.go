@@ -108,14 +108,22 @@ func (q *Queue) TakesSends() bool { return q.source == nil }
 //	now := q.begin()
 //	defer q.end()
 func (q *Queue) begin() time.Time {
-	if q.source != nil {
-		q.source.begin()
-		q.source.end()
-	}
+	q.namespace.enter()
+	q.source.catchUp()
 	return q.beginInner()
 }
 
-// beginInner is begin for whoever holds the mutex of the queue's source.
+// catchUp brings a queue's source, if it has one, up to date before the queue itself.
+func (q *Queue) catchUp() {
+	if q == nil {
+		return
+	}
+	q.source.catchUp()
+	q.beginInner()
+	q.endInner()
+}
+
+// beginInner and endInner are begin and end within an operation that has begun elsewhere.
 func (q *Queue) beginInner() time.Time {
 	q.mu.Lock()
 	now := q.hub.Now()
@@ -124,12 +132,18 @@ func (q *Queue) beginInner() time.Time {
 }
 
 func (q *Queue) end() {
+	q.endInner()
+	q.namespace.leave()
+}
+
+func (q *Queue) endInner() {
 	q.announce()
 	q.mu.Unlock()
 }
 
 // elapse is the timekeeper's call when the announced deadline has come.
 func (q *Queue) elapse() {
+	q.namespace.enter()
 	q.mu.Lock()
 	q.announced = time.Time{}
 	q.advance(q.hub.Now())
@@ -243,6 +257,7 @@ func (q *Queue) place(p passage, kind string, m *Message, now time.Time) *entry 
 	default: // only what comes from another entity gets so far
 		q.deadLetter(e, "Session ID is null.", "Session enabled entity doesn't allow a message whose session identifier is null.")
 	}
+	q.note(Added, e)
 	return e
 }
 
@@ -279,6 +294,7 @@ func (q *Queue) forget(e *entry) {
 
 // remove takes an entry out of the queue and leaves its space taken, for whoever takes the message over.
 func (q *Queue) remove(e *entry) {
+	q.note(Removed, e)
 	q.setDeadline(e, time.Time{})
 	q.unlock(e)
 	q.shelf.remove(e)

@@ -11,6 +11,7 @@ func (q *Queue) schedule(client string, m *Message, now time.Time) int64 {
 	e.state = Scheduled
 	q.shelf.add(e)
 	q.setDeadline(e, m.ScheduledFor)
+	q.note(Added, e)
 	event := q.event("scheduled", client, e)
 	event.Until = &m.ScheduledFor
 	q.hub.Record(event)

@@ -323,6 +323,7 @@ func (q *Queue) SetSessionState(id string, state []byte) error {
 	if len(state) == 0 {
 		s.state = nil
 	}
+	q.write(Record{Change: StateSet, ID: id, State: s.state, At: now})
 	return nil
 }
 

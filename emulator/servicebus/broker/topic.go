@@ -77,7 +77,7 @@ func (t *Topic) spread(p passage, m *Message, now time.Time) {
 			}
 		}
 		s.queue.serve()
-		s.queue.end()
+		s.queue.endInner()
 	}
 }
 
@@ -90,6 +90,7 @@ func (t *Topic) place(q *Queue, p passage, m *Message, now time.Time) *entry {
 		if e.state == Available {
 			q.setDeadline(e, e.expires())
 		}
+		q.note(Added, e) // with the time to live it has now
 	}
 	return e
 }
