@@ -138,7 +138,7 @@ func (s *Server) adminDo(w http.ResponseWriter, r *http.Request) (answer, error)
 		return answer{}, refuse(http.StatusNotFound, "SubCode=40400. Not Found. %s names nothing of this API.", r.URL.Path)
 	}
 	q := &adminRequest{Request: r, server: s, to: to, version: r.URL.Query().Get("api-version"), update: r.Header.Get("If-Match") != ""}
-	if q.version != "" && !apiVersions.MatchString(q.version) {
+	if q.version != "" && (!apiVersions.MatchString(q.version) || q.version > apiWithFilterCounts) {
 		return answer{}, refuse(http.StatusBadRequest, "SubCode=40000. The api-version %q is not supported by this emulator, which knows those up to %s.", q.version, apiWithFilterCounts)
 	}
 	mayManage, err := q.authorize()

@@ -3,6 +3,7 @@ package servicebus
 import (
 	"errors"
 	"net/http"
+	"strings"
 
 	"oneeffect/emulator/servicebus/atom"
 	"oneeffect/emulator/servicebus/broker"
@@ -117,68 +118,74 @@ func (q *adminRequest) putEntity() (answer, error) {
 }
 
 func (q *adminRequest) putQueue(body []byte) (answer, error) {
-	d := &atom.Queue{}
+	d, old := &atom.Queue{}, (*atom.Queue)(nil)
 	if err := atom.Decode(body, d); err != nil {
 		return answer{}, adminError(err)
 	}
 	n, x := q.server.namespace, q.server.examine()
+	if q.update {
+		info, err := n.Info(q.to.entity)
+		if err != nil {
+			return answer{}, adminError(err)
+		}
+		var ok bool
+		if old, ok = info.Description.(*atom.Queue); !ok {
+			return answer{}, refuse(http.StatusConflict, "SubCode=40900. Conflict. %s is a topic.", info.Name)
+		}
+		x.given = []*string{old.LockDuration, old.DefaultMessageTimeToLive, old.DuplicateDetectionHistoryTimeWindow}
+	}
 	config := x.queue(q.to.entity, d)
-	x.forwards(n, config.RequiresSession, config.ForwardTo, config.ForwardDeadLettersTo)
+	x.forwards(n, q.to.entity, config.RequiresSession, config.ForwardTo, config.ForwardDeadLettersTo)
 	if err := q.forwarding(d.ForwardTo, d.ForwardDeadLetteredMessagesTo); err != nil {
 		return answer{}, err
 	}
-	if !q.update {
+	if old == nil {
 		x.entityName(q.to.entity)
-		if err := x.examined(); err != nil {
-			return answer{}, err
-		}
-		return q.done(http.StatusCreated, n.CreateQueue(config))
+	} else {
+		x.queueUpdate(old, d)
 	}
-	info, err := n.Info(q.to.entity)
-	if err != nil {
-		return answer{}, adminError(err)
-	}
-	old, ok := info.Description.(*atom.Queue)
-	if !ok {
-		return answer{}, refuse(http.StatusConflict, "SubCode=40900. Conflict. %s is a topic.", info.Name)
-	}
-	x.queueUpdate(old, d)
 	if err := x.examined(); err != nil {
 		return answer{}, err
 	}
-	if same(old, d) {
+	switch {
+	case old == nil:
+		return q.done(http.StatusCreated, n.CreateQueue(config))
+	case same(old, d):
 		return q.done(http.StatusOK, nil)
 	}
 	return q.done(http.StatusOK, n.UpdateQueue(config))
 }
 
 func (q *adminRequest) putTopic(body []byte) (answer, error) {
-	d := &atom.Topic{}
+	d, old := &atom.Topic{}, (*atom.Topic)(nil)
 	if err := atom.Decode(body, d); err != nil {
 		return answer{}, adminError(err)
 	}
 	n, x := q.server.namespace, q.server.examine()
-	config := x.topic(q.to.entity, d)
-	if !q.update {
-		x.entityName(q.to.entity)
-		if err := x.examined(); err != nil {
-			return answer{}, err
+	if q.update {
+		info, err := n.Info(q.to.entity)
+		if err != nil {
+			return answer{}, adminError(err)
 		}
-		return q.done(http.StatusCreated, n.CreateTopic(config))
+		var ok bool
+		if old, ok = info.Description.(*atom.Topic); !ok {
+			return answer{}, refuse(http.StatusConflict, "SubCode=40900. Conflict. %s is a queue.", info.Name)
+		}
+		x.given = []*string{old.DefaultMessageTimeToLive, old.DuplicateDetectionHistoryTimeWindow}
 	}
-	info, err := n.Info(q.to.entity)
-	if err != nil {
-		return answer{}, adminError(err)
+	config := x.topic(q.to.entity, d)
+	if old == nil {
+		x.entityName(q.to.entity)
+	} else {
+		x.topicUpdate(old, d)
 	}
-	old, ok := info.Description.(*atom.Topic)
-	if !ok {
-		return answer{}, refuse(http.StatusConflict, "SubCode=40900. Conflict. %s is a queue.", info.Name)
-	}
-	x.topicUpdate(old, d)
 	if err := x.examined(); err != nil {
 		return answer{}, err
 	}
-	if same(old, d) {
+	switch {
+	case old == nil:
+		return q.done(http.StatusCreated, n.CreateTopic(config))
+	case same(old, d):
 		return q.done(http.StatusOK, nil)
 	}
 	return q.done(http.StatusOK, n.UpdateTopic(config))
@@ -196,17 +203,19 @@ func (q *adminRequest) done(status int, err error) (answer, error) {
 	return answer{status, q.describe(info)}, nil
 }
 
-// forwards checks where messages are to go on to.
-func (x *examination) forwards(n *broker.Namespace, hasSessions bool, targets ...string) {
-	for _, target := range targets {
+// forwards checks where the messages and the dead letters of an entity are to go on to.
+func (x *examination) forwards(n *broker.Namespace, from string, hasSessions bool, messagesTo, deadLettersTo string) {
+	if hasSessions && messagesTo != "" {
+		x.mistake("messages of an entity that requires sessions cannot be forwarded")
+	}
+	for _, target := range []string{messagesTo, deadLettersTo} {
 		if target == "" {
 			continue
 		}
-		if _, err := n.Info(target); err != nil {
+		if strings.EqualFold(target, from) {
+			x.mistake("messages of %q cannot be forwarded to itself", from)
+		} else if _, err := n.Info(target); err != nil {
 			x.mistake("messages cannot be forwarded to %q: there is no such queue or topic", target)
-		}
-		if hasSessions && target == targets[0] {
-			x.mistake("messages of an entity that requires sessions cannot be forwarded")
 		}
 	}
 }

@@ -43,31 +43,34 @@ func (q *adminRequest) putSubscription() (answer, error) {
 		return answer{}, err
 	}
 	n, x := q.server.namespace, q.server.examine()
-	first := d.DefaultRuleDescription
+	first, old := d.DefaultRuleDescription, (*atom.Subscription)(nil)
 	d.DefaultRuleDescription = nil
+	if q.update {
+		info, err := n.SubscriptionInfo(q.to.entity, q.to.subscription)
+		if err != nil {
+			return answer{}, adminError(err)
+		}
+		old, _ = info.Description.(*atom.Subscription)
+		x.given = []*string{old.LockDuration, old.DefaultMessageTimeToLive}
+	}
 	config := x.subscription(q.to.subscription, d)
-	x.forwards(n, config.RequiresSession, config.ForwardTo, config.ForwardDeadLettersTo)
+	x.forwards(n, broker.SubscriptionPath(q.to.entity, q.to.subscription), config.RequiresSession, config.ForwardTo, config.ForwardDeadLettersTo)
 	if err := q.forwarding(d.ForwardTo, d.ForwardDeadLetteredMessagesTo); err != nil {
 		return answer{}, err
 	}
-	if !q.update {
+	if old == nil {
 		x.nestedName(q.to.subscription)
 		config.Rules = []broker.Rule{x.rule(broker.DefaultRule, first)}
-		if err := x.examined(); err != nil {
-			return answer{}, err
-		}
-		return q.doneSubscription(http.StatusCreated, n.CreateSubscription(q.to.entity, config))
+	} else {
+		x.subscriptionUpdate(old, d)
 	}
-	info, err := n.SubscriptionInfo(q.to.entity, q.to.subscription)
-	if err != nil {
-		return answer{}, adminError(err)
-	}
-	old, _ := info.Description.(*atom.Subscription)
-	x.subscriptionUpdate(old, d)
 	if err := x.examined(); err != nil {
 		return answer{}, err
 	}
-	if same(old, d) {
+	switch {
+	case old == nil:
+		return q.doneSubscription(http.StatusCreated, n.CreateSubscription(q.to.entity, config))
+	case same(old, d):
 		return q.doneSubscription(http.StatusOK, nil)
 	}
 	return q.doneSubscription(http.StatusOK, n.UpdateSubscription(q.to.entity, config))

@@ -118,6 +118,10 @@ func (w *walk) namespace(n node, c *Config) {
 			}
 		},
 	}, "Name", "Queues", "Topics")
+	queues, topics := len(c.Namespace.Queues), len(c.Namespace.Topics)
+	if max(queues, topics) <= officialEntities && queues+topics > officialEntities {
+		w.exceeds(n, "has %d queues and topics; the official emulator takes at most %d together", queues+topics, officialEntities)
+	}
 }
 
 func (w *walk) queue(n node) broker.QueueConfig {
@@ -152,7 +156,11 @@ func (w *walk) topic(n node) broker.TopicConfig {
 		},
 		"Subscriptions": func(n node) {
 			taken := make(map[string]string)
-			for _, n := range w.list(n, officialSubscriptions) {
+			subscriptions := w.list(n, officialSubscriptions)
+			if len(subscriptions) == 0 {
+				w.exceeds(n, "has no element; the official emulator wants at least one")
+			}
+			for _, n := range subscriptions {
 				s := w.subscription(n)
 				w.unique(n, taken, s.Name)
 				t.Subscriptions = append(t.Subscriptions, s)
@@ -164,9 +172,10 @@ func (w *walk) topic(n node) broker.TopicConfig {
 
 func (w *walk) subscription(n node) broker.SubscriptionConfig {
 	s := broker.SubscriptionConfig{
-		LockDuration: defaultLock,
-		MaxDelivery:  defaultMaxDelivery,
-		TimeToLive:   defaultTimeToLive,
+		LockDuration:          defaultLock,
+		MaxDelivery:           defaultMaxDelivery,
+		TimeToLive:            defaultTimeToLive,
+		DeadLetterUnevaluated: true, // as the service does if it is not told otherwise; the file has no word for it
 	}
 	w.members(n, members{
 		"Name": func(n node) { s.Name = w.name(n) },

@@ -68,7 +68,7 @@ func TestReadConfigReadsTheOfficialForm(t *testing.T) {
 			},
 			Topics: []broker.TopicConfig{{
 				Name: "topic.1", TimeToLive: time.Hour, DuplicateWindow: 20 * time.Second,
-				Subscriptions: []broker.SubscriptionConfig{{Name: "subscription.1", LockDuration: time.Minute, MaxDelivery: 3, TimeToLive: time.Hour}},
+				Subscriptions: []broker.SubscriptionConfig{{Name: "subscription.1", LockDuration: time.Minute, MaxDelivery: 3, TimeToLive: time.Hour, DeadLetterUnevaluated: true}},
 			}},
 		},
 	}

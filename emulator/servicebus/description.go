@@ -24,9 +24,12 @@ const (
 // Tiers are the tiers that a server can be of.
 func Tiers() []string { return []string{Standard, Premium, AnyTier} }
 
-// What the management API allows. Locks and times to live may be shorter than the service's least, for tests' sake.
+// What the management API allows. A configuration may go below the least, for tests' sake.
 const (
+	minLock           = 5 * time.Second
 	maxLock           = 5 * time.Minute
+	minTimeToLive     = time.Second
+	minWindow         = 20 * time.Second
 	maxWindow         = 7 * 24 * time.Hour
 	minIdle           = 5 * time.Minute
 	maxMaxDelivery    = 2000
@@ -49,6 +52,7 @@ var sizes = map[string][]int64{
 // examination reads the properties that a client has sent, fills in the service's defaults, and collects what is wrong.
 type examination struct {
 	tier     string
+	given    []*string // durations that the entity has already, and keeps although they are shorter than the service's least
 	mistakes []error
 }
 
@@ -72,7 +76,7 @@ func (x *examination) duration(name string, p **string, byDefault string, least,
 		x.mistake("%s %w", name, err)
 	case d > most:
 		x.mistake("%s must be at most %s, is %s", name, formatDuration(most), **p)
-	case d < least:
+	case d < least && !slices.ContainsFunc(x.given, func(g *string) bool { return *g == **p }):
 		x.mistake("%s must be at least %s, is %s", name, formatDuration(least), **p)
 	}
 	return d
@@ -202,12 +206,12 @@ func (x *examination) queue(name string, d *atom.Queue) broker.QueueConfig {
 	partitioned := x.partitioning(&d.EnablePartitioning)
 	return broker.QueueConfig{
 		Name:                 name,
-		LockDuration:         x.duration("LockDuration", &d.LockDuration, "PT1M", 0, maxLock),
+		LockDuration:         x.duration("LockDuration", &d.LockDuration, "PT1M", minLock, maxLock),
 		MaxDelivery:          x.maxDelivery(&d.MaxDeliveryCount),
-		TimeToLive:           x.duration("DefaultMessageTimeToLive", &d.DefaultMessageTimeToLive, maxDuration, 0, broker.Forever),
+		TimeToLive:           x.duration("DefaultMessageTimeToLive", &d.DefaultMessageTimeToLive, maxDuration, minTimeToLive, broker.Forever),
 		DeadLetterExpired:    *d.DeadLetteringOnMessageExpiration,
 		DetectDuplicates:     *d.RequiresDuplicateDetection,
-		DuplicateWindow:      x.duration("DuplicateDetectionHistoryTimeWindow", &d.DuplicateDetectionHistoryTimeWindow, "PT10M", 0, maxWindow),
+		DuplicateWindow:      x.duration("DuplicateDetectionHistoryTimeWindow", &d.DuplicateDetectionHistoryTimeWindow, "PT10M", minWindow, maxWindow),
 		RequiresSession:      *d.RequiresSession,
 		ForwardTo:            x.forward("ForwardTo", &d.ForwardTo),
 		ForwardDeadLettersTo: x.forward("ForwardDeadLetteredMessagesTo", &d.ForwardDeadLetteredMessagesTo),
@@ -233,9 +237,9 @@ func (x *examination) topic(name string, d *atom.Topic) broker.TopicConfig {
 	partitioned := x.partitioning(&d.EnablePartitioning)
 	return broker.TopicConfig{
 		Name:             name,
-		TimeToLive:       x.duration("DefaultMessageTimeToLive", &d.DefaultMessageTimeToLive, maxDuration, 0, broker.Forever),
+		TimeToLive:       x.duration("DefaultMessageTimeToLive", &d.DefaultMessageTimeToLive, maxDuration, minTimeToLive, broker.Forever),
 		DetectDuplicates: *d.RequiresDuplicateDetection,
-		DuplicateWindow:  x.duration("DuplicateDetectionHistoryTimeWindow", &d.DuplicateDetectionHistoryTimeWindow, "PT10M", 0, maxWindow),
+		DuplicateWindow:  x.duration("DuplicateDetectionHistoryTimeWindow", &d.DuplicateDetectionHistoryTimeWindow, "PT10M", minWindow, maxWindow),
 		AutoDelete:       x.duration("AutoDeleteOnIdle", &d.AutoDeleteOnIdle, maxDuration, minIdle, broker.Forever),
 		Status:           x.status(&d.Status, broker.Active, broker.Disabled, broker.SendDisabled),
 		MaxMessage:       x.messageSize(&d.MaxMessageSizeInKilobytes),
@@ -253,9 +257,9 @@ func (x *examination) subscription(name string, d *atom.Subscription) broker.Sub
 	x.metadata(d.UserMetadata)
 	return broker.SubscriptionConfig{
 		Name:                  name,
-		LockDuration:          x.duration("LockDuration", &d.LockDuration, "PT1M", 0, maxLock),
+		LockDuration:          x.duration("LockDuration", &d.LockDuration, "PT1M", minLock, maxLock),
 		MaxDelivery:           x.maxDelivery(&d.MaxDeliveryCount),
-		TimeToLive:            x.duration("DefaultMessageTimeToLive", &d.DefaultMessageTimeToLive, maxDuration, 0, broker.Forever),
+		TimeToLive:            x.duration("DefaultMessageTimeToLive", &d.DefaultMessageTimeToLive, maxDuration, minTimeToLive, broker.Forever),
 		DeadLetterExpired:     *d.DeadLetteringOnMessageExpiration,
 		DeadLetterUnevaluated: *d.DeadLetteringOnFilterEvaluationExceptions,
 		RequiresSession:       *d.RequiresSession,
