@@ -47,12 +47,19 @@ type world struct {
 // the test has, or synctest fails it.
 func inBubble(t *testing.T, test func(t *testing.T, w *world)) {
 	t.Helper()
+	inPacedBubble(t, 0, test)
+}
+
+// inPacedBubble is inBubble with a pace of deliveries.
+func inPacedBubble(t *testing.T, pace time.Duration, test func(t *testing.T, w *world)) {
+	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
 		hub := control.New()
-		server, err := servicebus.New(hub, servicebus.Config{Keys: keys, TokenCheck: checkToken, Namespace: broker.Config{
+		server, err := servicebus.New(hub, servicebus.Config{Pace: pace, Keys: keys, TokenCheck: checkToken, Namespace: broker.Config{
 			Queues: []broker.QueueConfig{
 				{Name: "tasks", LockDuration: lock, MaxDelivery: 3, TimeToLive: time.Hour, DeadLetterExpired: true},
 				{Name: "steps", LockDuration: time.Minute, MaxDelivery: 2, RequiresSession: true},
+				{Name: "small", MaxSize: 1_000},
 				{Name: "Once", LockDuration: lock, DetectDuplicates: true, DuplicateWindow: 5 * time.Minute},
 			},
 			Topics: []broker.TopicConfig{{
