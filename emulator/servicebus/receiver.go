@@ -150,7 +150,11 @@ func (r *receiver) deliver() {
 	for {
 		draining := r.link.Draining()
 		reserved := r.consumer.Collect(r.room())
-		for _, reservation := range reserved {
+		for i, reservation := range reserved {
+			if r.room() == 0 {
+				r.giveBack(reserved[i:])
+				return // the link tells when there is room again
+			}
 			r.begin(reservation)
 			r.pause()
 		}
@@ -162,6 +166,14 @@ func (r *receiver) deliver() {
 		default:
 			return
 		}
+	}
+}
+
+// giveBack returns what was reserved and cannot go out now, since the client is slow to read. What is begun may be lost
+// with the link: messages that are received and deleted for good, others until their locks end.
+func (r *receiver) giveBack(reserved []broker.Reservation) {
+	for _, reservation := range reserved {
+		reservation.Cancel()
 	}
 }
 
