@@ -129,6 +129,9 @@ func (s *Server) admin(w http.ResponseWriter, r *http.Request) {
 		status := adminStatus(err)
 		a = answer{status, atom.Error{Code: status, Detail: err.Error()}}
 	}
+	if !s.awaitKept() {
+		panic(http.ErrAbortHandler)
+	}
 	s.adminAnswer(w, a)
 }
 

@@ -98,8 +98,9 @@ func (c *connection) attachEntity(l *amqp.Link, address string) {
 		accept, err = c.attachSender(l, entity)
 	}
 	c.perform(operation{
-		op:   control.Op{Operation: "attach", Entity: entityText(entity.Path())},
-		link: l,
+		op:       control.Op{Operation: "attach", Entity: entityText(entity.Path())},
+		link:     l,
+		fleeting: true,
 		apply: func() func() {
 			if refused := c.authorize(entity.Path(), address, right); refused != nil {
 				err = refused

@@ -38,6 +38,10 @@ type Config struct {
 	// Pace is the least time between two deliveries on one link, for clients that rely on a broker not being faster than
 	// a network; 0 is no pause.
 	Pace time.Duration
+	// Data is the folder that everything is kept in, beyond the life of the process; empty: nothing is kept. What is in
+	// it goes before Namespace, except for entities that Namespace describes otherwise than it did when the folder was
+	// last used.
+	Data string
 	// Log receives what an operator should see; nil discards it.
 	Log *slog.Logger
 	// Beyond says, each with its path, where the file that this was read from goes beyond the official emulator's

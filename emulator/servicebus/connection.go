@@ -21,7 +21,7 @@ const (
 
 	// senderCredit is how many messages a sender may have on their way. It bounds what a rule holds.
 	senderCredit = 1000
-	// maxRequests bounds the requests of one connection that rules hold.
+	// maxRequests bounds the requests of one connection that wait for their answers.
 	maxRequests = 1000
 
 	// idleTimeout is what the service announces; clients send something in half of it.
@@ -37,7 +37,7 @@ type connection struct {
 	cut     <-chan struct{} // closed once the client is isolated
 	greeted bool            // the log has its beginning, so it gets its end
 
-	requests atomic.Int64 // under rules now
+	requests atomic.Int64 // that wait for their answers
 
 	attention chan struct{} // for the watch: there may be an earlier deadline
 
@@ -226,10 +226,9 @@ func (c *connection) request(r *request, names replyNames, p plan) {
 		lose: p.lose,
 		apply: func() func() {
 			answer := p.run()
-			c.requests.Add(-1)
 			return func() { c.reply(r, names, answer) }
 		},
 		refuse: func(d control.Decision) { c.reply(r, names, orderedReply(d)) },
-		ended:  func(control.Kind) { c.requests.Add(-1) },
+		done:   func() { c.requests.Add(-1) },
 	})
 }

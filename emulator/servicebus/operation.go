@@ -10,8 +10,11 @@ type operation struct {
 	op   control.Op
 	link *amqp.Link // what a rule detaches
 
-	// apply does it and returns how to answer. It is not called for what a rule has ended before.
+	// apply does it and returns how to answer. It is not called for what a rule has ended before. The answer waits until
+	// nothing can take back what it says.
 	apply func() (answer func())
+	// fleeting says that there is nothing to wait for: what is answered ends with the connection.
+	fleeting bool
 	// refuse answers what a rule has ordered instead of the truth; nil detaches the link with it.
 	refuse func(control.Decision)
 	// lose ends the lock that the operation needs; nil if it needs none.
@@ -29,8 +32,16 @@ const service = "servicebus"
 func (c *connection) perform(o operation) {
 	o.op.Service, o.op.Client = service, c.client
 	if !c.armed() {
-		o.apply()()
-		o.finish()
+		answer := o.apply()
+		if o.fleeting {
+			answer()
+			o.finish()
+			return
+		}
+		c.server.namespace.Kept(func() {
+			answer()
+			o.finish()
+		})
 		return
 	}
 	if err := c.server.enter(); err != nil {
@@ -72,6 +83,9 @@ func (c *connection) underRules(o operation) {
 		return
 	}
 	answer := o.apply()
+	if !o.fleeting && !c.server.awaitKept() {
+		return
+	}
 	if d := hub.After(peer, o.op); d.Kind != control.Proceed {
 		c.decide(o, d)
 		return

@@ -24,6 +24,7 @@ type receiver struct {
 	wake       chan struct{}
 
 	held      atomic.Int64 // deliveries that rules hold; each will use one credit
+	unsent    atomic.Int64 // deliveries that wait for the journal; each will use one credit
 	swallowed atomic.Int64 // deliveries that rules have ended in silence; each has used one, until the client's next flow
 
 	mu      sync.Mutex
@@ -190,10 +191,10 @@ func (r *receiver) pause() {
 	}
 }
 
-// room is the credit that is not spoken for. What rules hold is read before the credit: a delivery that goes out
+// room is the credit that is not spoken for. What rules and the journal hold is read before the credit: a delivery that goes out
 // between the two counts twice, which the wake-up that follows it sets right; the other order could promise too much.
 func (r *receiver) room() int {
-	spoken := r.held.Load() + r.swallowed.Load()
+	spoken := r.held.Load() + r.unsent.Load() + r.swallowed.Load()
 	r.mu.Lock()
 	spoken += int64(len(r.waiting))
 	r.mu.Unlock()
@@ -205,6 +206,9 @@ func (r *receiver) drained() {
 	for _, reservation := range r.consumer.Collect(0) {
 		r.begin(reservation)
 	}
+	if r.unsent.Load() > 0 {
+		return // when the last of them has gone out, the link is drained still
+	}
 	r.connection.log("drain", r.link.Drained())
 }
 
@@ -213,7 +217,7 @@ func (r *receiver) begin(reservation broker.Reservation) {
 	c := r.connection
 	if !c.armed() {
 		if d := reservation.Begin(); d != nil {
-			r.send(d)
+			r.sendKept(d)
 		}
 		return
 	}
@@ -242,6 +246,21 @@ func (r *receiver) begin(reservation broker.Reservation) {
 			r.held.Add(-1)
 			r.signal()
 		},
+	})
+}
+
+// sendKept sends a delivery once its lock outlives the process.
+func (r *receiver) sendKept(d *broker.Delivery) {
+	n := r.connection.server.namespace
+	if !n.Lasting() {
+		r.send(d)
+		return
+	}
+	r.unsent.Add(1)
+	n.Kept(func() {
+		r.send(d)
+		r.unsent.Add(-1)
+		r.signal()
 	})
 }
 
@@ -312,7 +331,8 @@ func (r *receiver) disposition(d *amqp.Delivery, state amqp.State, isSettled boo
 	case name == "":
 		given.settling.Store(false) // not an outcome yet
 	case !r.connection.armed():
-		finish(r.queue.Settle(given.token, s))
+		err := r.queue.Settle(given.token, s)
+		r.connection.server.namespace.Kept(func() { finish(err) })
 	default:
 		answered := false
 		r.connection.perform(operation{

@@ -39,7 +39,7 @@ func (s *sender) transfer(d *amqp.Delivery) {
 	c := s.connection
 	if !c.armed() {
 		_, err := s.entity.Enqueue(c.client, messages...)
-		s.settle(d, err)
+		c.server.namespace.Kept(func() { s.settle(d, err) })
 		return
 	}
 	c.perform(operation{

@@ -14,6 +14,7 @@ import (
 
 	"oneeffect/emulator/control"
 	"oneeffect/emulator/servicebus/broker"
+	"oneeffect/emulator/servicebus/journal"
 )
 
 // ErrServerClosed is returned by Dial and ServeConn after Close.
@@ -26,6 +27,7 @@ type Server struct {
 	started   time.Time
 	hub       *control.Hub
 	namespace *broker.Namespace
+	journal   *journal.Journal // nil: nothing is kept
 	keys      map[string]Key
 	jwt       func(token, audience string) (time.Time, error)
 	pace      time.Duration
@@ -39,7 +41,7 @@ type Server struct {
 	closed bool
 }
 
-// New makes a server with the entities of the configuration, all empty.
+// New makes a server with the entities of the configuration and with what its data folder has kept.
 func New(h *control.Hub, c Config) (*Server, error) {
 	keys := c.Keys
 	if len(keys) == 0 {
@@ -52,7 +54,7 @@ func New(h *control.Hub, c Config) (*Server, error) {
 	if !slices.Contains(Tiers(), c.MessagingSKU) {
 		return nil, fmt.Errorf("start Service Bus emulator: MessagingSKU must be one of %v, is %q", Tiers(), c.MessagingSKU)
 	}
-	namespace, err := broker.New(h, described(c.MessagingSKU, c.Namespace))
+	namespace, kept, err := openNamespace(h, c)
 	if err != nil {
 		return nil, fmt.Errorf("start Service Bus emulator: %w", err)
 	}
@@ -61,12 +63,13 @@ func New(h *control.Hub, c Config) (*Server, error) {
 		log = slog.New(slog.DiscardHandler)
 	}
 	s := &Server{
-		name: c.Name + ".servicebus.onebox.windows-int.net", hub: h, namespace: namespace,
+		name: c.Name + ".servicebus.onebox.windows-int.net", hub: h, namespace: namespace, journal: kept,
 		tier: c.MessagingSKU, started: h.Now(),
 		keys: maps.Clone(keys), jwt: c.TokenCheck, pace: c.Pace, log: log,
 	}
 	s.audience = newAudience(s)
 	s.life, s.end = context.WithCancelCause(context.Background())
+	s.watchJournal()
 	return s, nil
 }
 
@@ -121,5 +124,8 @@ func (s *Server) Close() error {
 	s.end(ErrServerClosed)
 	s.work.Wait()
 	s.namespace.Close()
-	return nil
+	if s.journal == nil {
+		return nil
+	}
+	return s.journal.Close()
 }
