@@ -169,6 +169,32 @@ func TestALinkWithoutATargetAddressGetsRepliesByItsName(t *testing.T) {
 	})
 }
 
+func TestADeadLetterNeedsNoReason(t *testing.T) {
+	inBubble(t, func(t *testing.T, w *world) {
+		p := w.plain()
+		p.authorize()
+		s := p.session()
+		sender, err := s.NewSender(w.ctx, "tasks", nil)
+		w.must(err)
+		w.must(sender.Send(w.ctx, &amqp.Message{Data: [][]byte{[]byte("x")}}, nil))
+		receive := func(address string) (*amqp.Receiver, *amqp.Message) {
+			r, err := s.NewReceiver(w.ctx, address, &amqp.ReceiverOptions{SettlementMode: amqp.ReceiverSettleModeSecond.Ptr()})
+			w.must(err)
+			m, err := r.Receive(w.ctx, nil)
+			w.must(err)
+			return r, m
+		}
+		r, m := receive("tasks")
+		w.must(r.RejectMessage(w.ctx, m, &amqp.Error{
+			Condition: "com.microsoft:dead-letter",
+			Info:      map[string]any{"DeadLetterReason": nil, "DeadLetterErrorDescription": nil, "added": int32(1)},
+		}))
+		if _, dead := receive("tasks/$DeadLetterQueue"); len(dead.ApplicationProperties) != 1 || dead.ApplicationProperties["added"] != int32(1) {
+			t.Errorf("the dead letter has %v", dead.ApplicationProperties)
+		}
+	})
+}
+
 func TestUnknownLinksAreRefused(t *testing.T) {
 	inBubble(t, func(t *testing.T, w *world) {
 		p := w.plain()
@@ -214,7 +240,7 @@ func TestManagementRefusesByName(t *testing.T) {
 			{"com.microsoft:update-disposition", map[string]any{"lock-tokens": []amqp.UUID{id}, "disposition-status": "lost"}, 400, "disposition-status lost"},
 			{"com.microsoft:update-disposition", map[string]any{"lock-tokens": []amqp.UUID{id}, "disposition-status": "completed"}, 410, "The lock supplied is invalid"},
 			{"com.microsoft:schedule-message", map[string]any{"messages": []any{map[string]any{"message": []byte{1}}}}, 400, "messages[0]"},
-			{"com.microsoft:cancel-scheduled-message", map[string]any{"sequence-numbers": []int64{7}}, 404, "scheduled message 7 in tasks: not found"},
+			{"com.microsoft:cancel-scheduled-message", map[string]any{"sequence-numbers": []int64{7}}, 404, "scheduled message 7 in tasks: message not found"},
 			{"", map[string]any{}, 400, "without an operation"},
 		} {
 			status, text := p.request("tasks/$management", row.body, map[string]any{"operation": row.operation})
