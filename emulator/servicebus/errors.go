@@ -16,6 +16,7 @@ const (
 	condSessionLockLost = amqp.Symbol("com.microsoft:session-lock-lost")
 	condSessionLocked   = amqp.Symbol("com.microsoft:session-cannot-be-locked")
 	condDisabled        = amqp.Symbol("com.microsoft:entity-disabled")
+	condNoMessage       = amqp.Symbol("com.microsoft:message-not-found")
 	condTimeout         = amqp.Symbol("com.microsoft:timeout")
 )
 
@@ -39,6 +40,7 @@ var refusals = []refusal{
 	{broker.ErrSessionLocked, condSessionLocked, http.StatusConflict},
 	{broker.ErrDisabled, condDisabled, http.StatusBadRequest},
 	{errClaim, amqp.ErrCondUnauthorizedAccess, http.StatusUnauthorized},
+	{broker.ErrNoMessage, condNoMessage, http.StatusNotFound},
 	{broker.ErrNotFound, amqp.ErrCondNotFound, http.StatusNotFound},
 	{broker.ErrTooLarge, amqp.ErrCondMessageSizeExceeded, http.StatusForbidden},
 	{broker.ErrFull, amqp.ErrCondResourceLimitExceeded, http.StatusForbidden},
@@ -85,7 +87,7 @@ func orderedReply(d control.Decision) reply {
 	if status == 0 {
 		status = statusOf(amqp.Symbol(d.Condition))
 	}
-	return reply{status: status, description: fmt.Sprintf("%s: %s", d.Condition, ordered(d).Description)}
+	return reply{status: status, condition: amqp.Symbol(d.Condition), description: fmt.Sprintf("%s: %s", d.Condition, ordered(d).Description)}
 }
 
 // statusOf finds the status that goes with a condition.

@@ -74,11 +74,12 @@ func (n *management) receiveDeferred(q *broker.Queue, body amqp.Map) (plan, erro
 	}
 	return plan{op: control.Op{Operation: "receive-deferred"}, run: func() reply {
 		deliveries, err := q.ReceiveDeferred(n.connection.client, mode, numbers...)
-		if errors.Is(err, broker.ErrNotFound) {
-			return reply{status: http.StatusNotFound, description: "Failed to lock one or more specified messages. The message does not exist: " + err.Error()}
-		}
 		if err != nil {
-			return refused(err)
+			r := refused(err)
+			if errors.Is(err, broker.ErrNoMessage) {
+				r.description = "Failed to lock one or more specified messages. The message does not exist: " + r.description
+			}
+			return r
 		}
 		var list amqp.List
 		for _, d := range deliveries {

@@ -50,6 +50,7 @@ func (r *request) text(name string) string {
 // reply is the answer to a request.
 type reply struct {
 	status      int32
+	condition   amqp.Symbol // of an error; some clients look at it before they look at the status
 	description string
 	body        amqp.Map
 }
@@ -67,10 +68,14 @@ func (r reply) encode(names replyNames, correlation any) ([]byte, error) {
 	if err != nil {
 		return nil, fmt.Errorf("reply: properties: %w", err)
 	}
-	message, err = amqp.AppendMap(message, amqp.KindApplicationProperties, amqp.Map{
+	properties := amqp.Map{
 		{Key: names.status, Value: r.status},
 		{Key: names.description, Value: r.description},
-	})
+	}
+	if r.condition != "" {
+		properties = append(properties, amqp.Entry{Key: "errorCondition", Value: r.condition})
+	}
+	message, err = amqp.AppendMap(message, amqp.KindApplicationProperties, properties)
 	if err != nil {
 		return nil, fmt.Errorf("reply: application properties: %w", err)
 	}
@@ -88,9 +93,10 @@ func (r reply) encode(names replyNames, correlation any) ([]byte, error) {
 // refused is the reply to a request that ended in an error.
 func refused(err error) reply {
 	if wire := wireError(err); wire.Condition == condLockLost {
-		return reply{status: http.StatusGone, description: wire.Description}
+		return reply{status: http.StatusGone, condition: wire.Condition, description: wire.Description}
 	}
-	return reply{status: refusalOf(err).status, description: err.Error()}
+	r := refusalOf(err)
+	return reply{status: r.status, condition: r.condition, description: err.Error()}
 }
 
 // replier is a link on which replies go to the client. It keeps them until the link has credit.

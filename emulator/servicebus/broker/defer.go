@@ -22,7 +22,7 @@ func (q *Queue) ReceiveDeferred(client string, mode Mode, numbers ...int64) ([]*
 	for i, seq := range numbers {
 		e := q.shelf.find(seq)
 		if e == nil || e.state != Deferred || asked[seq] {
-			return nil, fmt.Errorf("deferred message %d in %s: %w", seq, q.config.Name, ErrNotFound)
+			return nil, fmt.Errorf("deferred message %d in %s: %w", seq, q.config.Name, ErrNoMessage)
 		}
 		if e.session != nil && e.session.holder == nil {
 			return nil, fmt.Errorf("deferred message %d in %s: %w", seq, q.config.Name, ErrSessionLockLost)

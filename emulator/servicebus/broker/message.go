@@ -3,6 +3,7 @@ package broker
 import (
 	"crypto/rand"
 	"errors"
+	"fmt"
 	"time"
 )
 
@@ -12,6 +13,8 @@ var (
 	ErrLockLost = errors.New("the lock supplied is invalid. Either the lock expired, or the message has already been removed from the queue")
 	// ErrNotFound: no entity, or no scheduled message, of that name or number.
 	ErrNotFound = errors.New("not found")
+	// ErrNoMessage: no scheduled or deferred message of that number. It is an ErrNotFound.
+	ErrNoMessage = fmt.Errorf("message %w", ErrNotFound)
 	// ErrTooLarge: a message or a batch is larger than its entity takes.
 	ErrTooLarge = errors.New("message too large")
 	// ErrFull: the entity holds as much as it may.

@@ -37,7 +37,7 @@ func (q *Queue) CancelScheduled(numbers ...int64) error {
 	defer q.end()
 	for _, seq := range numbers {
 		if e := q.shelf.find(seq); e == nil || e.state != Scheduled {
-			return fmt.Errorf("scheduled message %d in %s: %w", seq, q.config.Name, ErrNotFound)
+			return fmt.Errorf("scheduled message %d in %s: %w", seq, q.config.Name, ErrNoMessage)
 		}
 	}
 	for _, seq := range numbers {
