@@ -132,7 +132,11 @@ func (q *adminRequest) putQueue(body []byte) (answer, error) {
 		if old, ok = info.Description.(*atom.Queue); !ok {
 			return answer{}, refuse(http.StatusConflict, "SubCode=40900. Conflict. %s is a topic.", info.Name)
 		}
-		x.given = []*string{old.LockDuration, old.DefaultMessageTimeToLive, old.DuplicateDetectionHistoryTimeWindow}
+		x.kept = map[string]*string{
+			"LockDuration":                        old.LockDuration,
+			"DefaultMessageTimeToLive":            old.DefaultMessageTimeToLive,
+			"DuplicateDetectionHistoryTimeWindow": old.DuplicateDetectionHistoryTimeWindow,
+		}
 	}
 	config := x.queue(q.to.entity, d)
 	x.forwards(n, q.to.entity, config.RequiresSession, config.ForwardTo, config.ForwardDeadLettersTo)
@@ -171,7 +175,10 @@ func (q *adminRequest) putTopic(body []byte) (answer, error) {
 		if old, ok = info.Description.(*atom.Topic); !ok {
 			return answer{}, refuse(http.StatusConflict, "SubCode=40900. Conflict. %s is a queue.", info.Name)
 		}
-		x.given = []*string{old.DefaultMessageTimeToLive, old.DuplicateDetectionHistoryTimeWindow}
+		x.kept = map[string]*string{
+			"DefaultMessageTimeToLive":            old.DefaultMessageTimeToLive,
+			"DuplicateDetectionHistoryTimeWindow": old.DuplicateDetectionHistoryTimeWindow,
+		}
 	}
 	config := x.topic(q.to.entity, d)
 	if old == nil {

@@ -51,7 +51,7 @@ func (q *adminRequest) putSubscription() (answer, error) {
 			return answer{}, adminError(err)
 		}
 		old, _ = info.Description.(*atom.Subscription)
-		x.given = []*string{old.LockDuration, old.DefaultMessageTimeToLive}
+		x.kept = map[string]*string{"LockDuration": old.LockDuration, "DefaultMessageTimeToLive": old.DefaultMessageTimeToLive}
 	}
 	config := x.subscription(q.to.subscription, d)
 	x.forwards(n, broker.SubscriptionPath(q.to.entity, q.to.subscription), config.RequiresSession, config.ForwardTo, config.ForwardDeadLettersTo)

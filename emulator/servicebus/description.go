@@ -52,7 +52,7 @@ var sizes = map[string][]int64{
 // examination reads the properties that a client has sent, fills in the service's defaults, and collects what is wrong.
 type examination struct {
 	tier     string
-	given    []*string // durations that the entity has already, and keeps although they are shorter than the service's least
+	kept     map[string]*string // durations that the entity may keep although they are shorter than the service's least
 	mistakes []error
 }
 
@@ -76,7 +76,7 @@ func (x *examination) duration(name string, p **string, byDefault string, least,
 		x.mistake("%s %w", name, err)
 	case d > most:
 		x.mistake("%s must be at most %s, is %s", name, formatDuration(most), **p)
-	case d < least && !slices.ContainsFunc(x.given, func(g *string) bool { return *g == **p }):
+	case d < least && (x.kept[name] == nil || *x.kept[name] != **p):
 		x.mistake("%s must be at least %s, is %s", name, formatDuration(least), **p)
 	}
 	return d
