@@ -12,6 +12,9 @@
 // It listens on loopback only, unless -expose is given: its keys are published in
 // every emulator's documentation, and whoever reaches the control port rules it.
 //
+// Everything is in memory. With -data, Service Bus keeps its entities and messages
+// in a folder, and an acknowledged message outlives the process however it ends.
+//
 // It prints one line per listener, its name and its address, then "ready". It
 // ends at SIGINT or SIGTERM, after everything it started has ended.
 package main
@@ -124,6 +127,7 @@ func assemble(s settings, log *slog.Logger) (*emulators, error) {
 	config.MessagingSKU = s.tier
 	config.Keys = keys(s.sasKey)
 	config.Pace = s.pace
+	config.Data = s.data
 	config.Log = log
 	hub := control.New()
 	issuer := identity.New(hub.Now)
@@ -131,6 +135,9 @@ func assemble(s settings, log *slog.Logger) (*emulators, error) {
 		return issuer.Check(token, serviceBusResource)
 	}
 	broker, err := servicebus.New(hub, config)
+	if err != nil && s.data != "" {
+		return nil, fmt.Errorf("-data %s: %w", s.data, err)
+	}
 	if err != nil {
 		return nil, err
 	}
@@ -216,8 +223,8 @@ func readConfig(path string) (servicebus.Config, error) {
 	return config, nil
 }
 
-// serve answers on every listener until the context ends or one of them breaks, and
-// returns when nothing is left running.
+// serve answers on every listener until the context ends, one of them breaks or what
+// Service Bus has to keep cannot be written, and returns when nothing is left running.
 func (e *emulators) serve(life context.Context, listeners []*listener, stdout io.Writer) error {
 	ctx, end := context.WithCancelCause(life)
 	defer end(nil)
@@ -231,7 +238,11 @@ func (e *emulators) serve(life context.Context, listeners []*listener, stdout io
 		fmt.Fprintln(stdout, l.name, l.Addr())
 	}
 	fmt.Fprintln(stdout, "ready")
-	<-ctx.Done()
+	select {
+	case <-e.broker.Failed():
+		end(e.broker.Err())
+	case <-ctx.Done():
+	}
 	e.hub.Close() // first, since handlers may be held by a rule or wait for an event
 	serving.Wait()
 	if life.Err() != nil {

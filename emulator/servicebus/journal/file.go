@@ -3,8 +3,10 @@ package journal
 import (
 	"errors"
 	"fmt"
+	"os"
 	"runtime/debug"
 	"strconv"
+	"syscall"
 
 	bolt "go.etcd.io/bbolt"
 	bolterrors "go.etcd.io/bbolt/errors"
@@ -39,54 +41,107 @@ var (
 	keyNumber      = []byte("number")
 )
 
-// open opens the file and checks that it is one of ours.
-func (j *Journal) open(o Options) error {
-	err := guarded(func() (err error) {
-		j.db, err = bolt.Open(j.path, 0o600, &bolt.Options{
-			Timeout:        tryLock,
-			NoFreelistSync: true, // it is made anew at the start, from what is read then anyway
-			FreelistType:   bolt.FreelistMapType,
-			MaxSize:        o.MaxSize,
-			NoStatistics:   true,
-		})
+// open opens the file and checks that it is one of ours, in good order.
+func (j *Journal) open(o Options) (err error) {
+	if err := j.inspect(); err != nil {
 		return err
-	})
-	switch {
-	case errors.Is(err, bolterrors.ErrTimeout):
-		return fmt.Errorf("%w: another emulator has %s open; end it, or give this one a folder of its own", ErrData, j.path)
-	case isDamage(err):
-		return j.damaged(err)
-	case err != nil:
-		return fmt.Errorf("open %s: %w", j.path, err)
 	}
-	if err := guarded(func() error { return j.db.Update(j.checkSchema) }); err != nil {
+	j.db, err = j.openAs(&bolt.Options{
+		Timeout:        tryLock,
+		NoFreelistSync: true, // it is made anew at the start, from what is read then anyway
+		FreelistType:   bolt.FreelistMapType,
+		MaxSize:        o.MaxSize,
+		NoStatistics:   true,
+	})
+	if err != nil {
+		return err
+	}
+	if err := j.db.Update(makeBuckets); err != nil {
 		_ = j.db.Close() // the reason why is known
-		if isDamage(err) {
-			return j.damaged(err)
-		}
-		return fmt.Errorf("open %s: %w", j.path, err)
+		return fmt.Errorf("write %s: %w", j.path, err)
 	}
 	return nil
 }
 
-func (j *Journal) checkSchema(tx *bolt.Tx) error {
-	about := tx.Bucket(bucketAbout)
-	if about == nil {
-		if k, _ := tx.Cursor().First(); k != nil {
-			return fmt.Errorf("%w: the file is a database of another program; give this one a folder of its own", ErrData)
-		}
-		for _, name := range [][]byte{bucketAbout, bucketDeclared, bucketQueues} {
-			if _, err := tx.CreateBucket(name); err != nil {
-				return err
-			}
-		}
-		return tx.Bucket(bucketAbout).Put(keySchema, strconv.AppendInt(nil, schema, 10))
+func (j *Journal) openAs(o *bolt.Options) (db *bolt.DB, err error) {
+	err = guarded(func() error {
+		db, err = bolt.Open(j.path, 0o600, o)
+		return err
+	})
+	switch {
+	case errors.Is(err, bolterrors.ErrTimeout):
+		return nil, fmt.Errorf("%w: another emulator has %s open; end it, or give this one a folder of its own", ErrData, j.path)
+	case isSystem(err):
+		return nil, fmt.Errorf("open %s: %w", j.path, err)
+	case err != nil:
+		return nil, j.damaged(err)
 	}
-	if found := string(about.Get(keySchema)); found != strconv.Itoa(schema) {
-		return fmt.Errorf("%w: the file has schema version %q and this emulator knows %d; use the emulator that wrote it, "+
-			"or delete the file to start afresh", ErrData, found, schema)
+	return db, nil
+}
+
+// inspect looks at every page of a file that is there, and changes nothing. Opened for writing, bbolt follows the pages
+// in a goroutine of its own, where a damaged one would end the process.
+func (j *Journal) inspect() error {
+	if info, err := os.Stat(j.path); err != nil || info.Size() == 0 {
+		return nil // there is no file yet, or opening will say what is wrong
+	}
+	db, err := j.openAs(&bolt.Options{Timeout: tryLock, ReadOnly: true, NoStatistics: true})
+	if err != nil {
+		return err
+	}
+	err = guarded(func() error { return db.View(inspect) })
+	if closed := guarded(db.Close); err == nil {
+		err = closed
+	}
+	switch {
+	case errors.Is(err, ErrData):
+		return fmt.Errorf("open %s: %w", j.path, err)
+	case err != nil:
+		return j.damaged(err)
 	}
 	return nil
+}
+
+func inspect(tx *bolt.Tx) error {
+	about := tx.Bucket(bucketAbout)
+	if about == nil {
+		if k, _ := tx.Cursor().First(); k == nil {
+			return nil // empty, as a process leaves it that is killed when it has just begun
+		}
+		return fmt.Errorf("%w: it is a database of another program; give this one a folder of its own", ErrData)
+	}
+	if found := string(about.Get(keySchema)); found != strconv.Itoa(schema) {
+		return fmt.Errorf("%w: it has schema version %q and this emulator knows %d; use the emulator that wrote it, "+
+			"or delete it to start afresh", ErrData, found, schema)
+	}
+	return tx.ForEach(func(_ []byte, b *bolt.Bucket) error { return visit(b) })
+}
+
+// visit reads every key and looks at where every value ends.
+func visit(b *bolt.Bucket) error {
+	var last byte
+	return b.ForEach(func(k, v []byte) error {
+		if v == nil {
+			nested := b.Bucket(k)
+			if nested == nil {
+				return errDamage
+			}
+			return visit(nested)
+		}
+		if len(v) > 0 {
+			last ^= v[len(v)-1]
+		}
+		return nil
+	})
+}
+
+func makeBuckets(tx *bolt.Tx) error {
+	for _, name := range [][]byte{bucketAbout, bucketDeclared, bucketQueues} {
+		if _, err := tx.CreateBucketIfNotExists(name); err != nil {
+			return err
+		}
+	}
+	return tx.Bucket(bucketAbout).Put(keySchema, strconv.AppendInt(nil, schema, 10))
 }
 
 func (j *Journal) damaged(cause error) error {
@@ -96,13 +151,10 @@ func (j *Journal) damaged(cause error) error {
 // errDamage is what guarded makes of a panic, and what a wrong checksum is.
 var errDamage = errors.New("damaged")
 
-func isDamage(err error) bool {
-	for _, known := range []error{errDamage, bolterrors.ErrInvalid, bolterrors.ErrChecksum, bolterrors.ErrVersionMismatch} {
-		if errors.Is(err, known) {
-			return true
-		}
-	}
-	return false
+// isSystem reports whether it was the system that refused, and not the file.
+func isSystem(err error) bool {
+	_, isErrno := errors.AsType[syscall.Errno](err)
+	return isErrno
 }
 
 // guarded runs what reads the file. bbolt trusts the pages that it finds: in a damaged file it follows them out of the

@@ -23,11 +23,8 @@ func (j *Journal) Load() (*broker.Snapshot, error) {
 			})
 		})
 	})
-	if isDamage(err) {
-		return nil, j.damaged(err)
-	}
 	if err != nil {
-		return nil, fmt.Errorf("read %s: %w", j.path, err)
+		return nil, j.damaged(err)
 	}
 	return past, nil
 }
@@ -76,7 +73,7 @@ func (j *Journal) loadMessages(c *broker.Contents, b *bolt.Bucket) error {
 	}
 	walk := states.Cursor()
 	stateKey, state := walk.First()
-	return messages.ForEach(func(key, value []byte) error {
+	err := messages.ForEach(func(key, value []byte) error {
 		if len(key) != 8 {
 			return fmt.Errorf("%w: a sequence number has %d bytes", errDamage, len(key))
 		}
@@ -92,11 +89,15 @@ func (j *Journal) loadMessages(c *broker.Contents, b *bolt.Bucket) error {
 			}
 			stateKey, state = walk.Next()
 		} else if stateKey != nil && string(stateKey) < string(key) {
-			return fmt.Errorf("%w: the state of message %d is without its message", errDamage, binary.BigEndian.Uint64(stateKey))
+			return fmt.Errorf("%w: the state of message %x is without its message", errDamage, stateKey)
 		}
 		c.Messages = append(c.Messages, s)
 		return nil
 	})
+	if err == nil && stateKey != nil {
+		return fmt.Errorf("%w: the state of message %x is without its message", errDamage, stateKey)
+	}
+	return err
 }
 
 // loadRest reads the history and the sessions.
