@@ -1,6 +1,8 @@
 package servicebus_test
 
 import (
+	"errors"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -78,6 +80,44 @@ func TestADeliveryKeepsItsPace(t *testing.T) {
 		w.must(err)
 		if took, least := time.Since(start), time.Duration(len(got)-1)*200*time.Microsecond; took < least {
 			t.Errorf("%d messages in %v, want at least %v", len(got), took, least)
+		}
+	})
+}
+
+// A client that reads slowly and goes away has lost nothing that it was not sent.
+func TestWhatIsReceivedAndDeletedIsSentOrStays(t *testing.T) {
+	inBubble(t, func(t *testing.T, w *world) {
+		const all = 3000
+		c := w.client("worker-1")
+		s := w.sender(c, "tasks")
+		batch, err := s.NewMessageBatch(w.ctx, nil)
+		w.must(err)
+		for n := range all {
+			m := large(strconv.Itoa(n))
+			if err := batch.AddMessage(m, nil); errors.Is(err, azservicebus.ErrMessageTooLarge) {
+				w.must(s.SendMessageBatch(w.ctx, batch, nil))
+				batch, err = s.NewMessageBatch(w.ctx, nil)
+				w.must(err)
+				w.must(batch.AddMessage(m, nil))
+			}
+		}
+		w.must(s.SendMessageBatch(w.ctx, batch, nil))
+		got := make(map[string]bool)
+		for len(got) < all {
+			r, err := c.NewReceiverForQueue("tasks", &azservicebus.ReceiverOptions{ReceiveMode: azservicebus.ReceiveModeReceiveAndDelete})
+			w.must(err)
+			messages, err := r.ReceiveMessages(w.ctx, all, &azservicebus.ReceiveMessagesOptions{TimeAfterFirstMessage: time.Nanosecond})
+			w.must(err)
+			w.must(r.Close(w.ctx))
+			for len(messages) > 0 { // then what it was sent and has not handed out yet
+				for _, m := range messages {
+					got[m.MessageID] = true
+				}
+				messages, err = r.ReceiveMessages(w.ctx, all, nil)
+				if sdk, ok := errors.AsType[*azservicebus.Error](err); err != nil && (!ok || sdk.Code != azservicebus.CodeClosed) {
+					t.Fatal(err)
+				}
+			}
 		}
 	})
 }
