@@ -7,24 +7,6 @@ import (
 	"strings"
 )
 
-// knownSwitch is a rule of an emulator that can be turned off.
-type knownSwitch struct {
-	off       string // what is so while it is off
-	perEntity bool   // may also be turned off for one entity: "name/entity"
-}
-
-// knownSwitches are all the switches there are.
-var knownSwitches = map[string]knownSwitch{
-	"servicebus.lock-expiry":         {off: "message locks never expire"},
-	"servicebus.delivery-count":      {off: "delivery counts do not rise, so nothing is dead-lettered for them"},
-	"servicebus.duplicate-detection": {off: "a message with a known MessageID is taken again"},
-	"cosmos.if-match":                {off: "If-Match is ignored: the last writer wins", perEntity: true},
-	"cosmos.batch-atomic":            {off: "a failed batch keeps the operations before the failed one"},
-	"cosmos.ttl":                     {off: "items never expire"},
-	"cosmos.auth":                    {off: "any key is taken"},
-	"downstream.idempotency":         {off: "Idempotency-Keys are forgotten: every call is an effect of its own"},
-}
-
 // SwitchState is one switch as GET /control/switches shows it.
 type SwitchState struct {
 	Name string `json:"name"`

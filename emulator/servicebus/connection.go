@@ -163,7 +163,7 @@ func (c *connection) Detached(l *amqp.Link, _ *amqp.Error) {
 	c.strike(l)
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.cbs == l {
+	if c.cbs == l && !c.server.hub.Off("servicebus.cbs-freed") {
 		c.cbs = nil
 	}
 	for address, p := range c.repliers {

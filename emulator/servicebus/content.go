@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"oneeffect/emulator/amqp"
+	"oneeffect/emulator/control"
 	"oneeffect/emulator/servicebus/broker"
 )
 
@@ -50,7 +51,7 @@ type content struct {
 }
 
 // parseMessage reads an encoded message as a sender gave it. The message keeps views of raw.
-func parseMessage(raw []byte) (*broker.Message, error) {
+func parseMessage(hub *control.Hub, raw []byte) (*broker.Message, error) {
 	sections, err := amqp.SplitMessage(raw)
 	if err != nil {
 		return nil, err
@@ -72,7 +73,7 @@ func parseMessage(raw []byte) (*broker.Message, error) {
 	if err != nil {
 		return nil, fmt.Errorf("properties: %w", err)
 	}
-	if properties.MessageID == nil {
+	if properties.MessageID == nil && !hub.Off("servicebus.message-id") {
 		// The service makes one, and a client that finds no properties shows no delivery count.
 		properties.MessageID = rand.Text()
 		if c.properties, err = amqp.AppendProperties(nil, properties); err != nil {
@@ -90,16 +91,18 @@ func parseMessage(raw []byte) (*broker.Message, error) {
 		HeaderSize:    len(raw) - len(sections.Body) - len(sections.Footer),
 		Content:       c,
 	}
-	m.ScheduledFor, err = c.adoptAnnotations()
+	m.ScheduledFor, err = c.adoptAnnotations(hub)
 	return m, err
 }
 
 // adoptAnnotations takes away what belongs to the broker, and reads the one annotation that orders something.
-func (c *content) adoptAnnotations() (scheduled time.Time, err error) {
-	for _, name := range brokerOwned {
-		c.messageAnnotations = without(c.messageAnnotations, name)
+func (c *content) adoptAnnotations(hub *control.Hub) (scheduled time.Time, err error) {
+	if !hub.Off("servicebus.stripped-annotations") {
+		for _, name := range brokerOwned {
+			c.messageAnnotations = without(c.messageAnnotations, name)
+		}
+		c.deliveryAnnotations = without(c.deliveryAnnotations, annotationToken)
 	}
-	c.deliveryAnnotations = without(c.deliveryAnnotations, annotationToken)
 	if v, ok := annotation(c.messageAnnotations, annotationPartition); ok && v != nil {
 		if _, ok := v.(string); !ok {
 			return time.Time{}, fmt.Errorf("%s is of type %T: %w: it must be a string", annotationPartition, v, broker.ErrInvalid)
@@ -148,10 +151,13 @@ func idText(id any) string {
 }
 
 // parseTransfer reads the messages of a transfer: one, or those of a batch. The envelope of a batch is no message.
-func parseTransfer(format uint32, raw []byte) ([]*broker.Message, error) {
+func parseTransfer(hub *control.Hub, format uint32, raw []byte) ([]*broker.Message, error) {
+	if format == batchFormat && hub.Off("servicebus.batch-envelope") {
+		format = 0
+	}
 	switch format {
 	case 0:
-		m, err := parseMessage(raw)
+		m, err := parseMessage(hub, raw)
 		return []*broker.Message{m}, err
 	case batchFormat:
 	default:
@@ -171,7 +177,7 @@ func parseTransfer(format uint32, raw []byte) ([]*broker.Message, error) {
 	messages := make([]*broker.Message, len(sections))
 	for i, section := range sections {
 		// Copied, or one message left over would keep the whole batch in memory.
-		if messages[i], err = parseMessage(bytes.Clone(section)); err != nil {
+		if messages[i], err = parseMessage(hub, bytes.Clone(section)); err != nil {
 			return nil, fmt.Errorf("message %d of the batch: %w", i, err)
 		}
 	}
@@ -179,12 +185,12 @@ func parseTransfer(format uint32, raw []byte) ([]*broker.Message, error) {
 }
 
 // encode writes a delivery as the service shows it, in consecutive parts.
-func encode(d *broker.Delivery) ([][]byte, error) {
+func encode(hub *control.Hub, d *broker.Delivery) ([][]byte, error) {
 	c, ok := d.Message.Content.(*content)
 	if !ok {
 		return nil, fmt.Errorf("message %s has content %T", d.Message.ID, d.Message.Content)
 	}
-	head, err := c.appendHead(make([]byte, 0, 192), d)
+	head, err := c.appendHead(make([]byte, 0, 192), hub, d)
 	if err != nil {
 		return nil, err
 	}
@@ -196,9 +202,12 @@ func encode(d *broker.Delivery) ([][]byte, error) {
 }
 
 // appendHead appends the sections before the bare message: what the broker knows, and what the sender said there.
-func (c *content) appendHead(dst []byte, d *broker.Delivery) ([]byte, error) {
+func (c *content) appendHead(dst []byte, hub *control.Hub, d *broker.Delivery) ([]byte, error) {
 	header := c.header
 	header.DeliveryCount = amqp.Some(d.Failures)
+	if hub.Off("servicebus.count-from-zero") {
+		header.DeliveryCount = amqp.Some(d.Failures + 1)
+	}
 	header.TTL = amqp.Optional[uint32]{}
 	if ttl := d.TimeToLive.Milliseconds(); ttl <= math.MaxUint32 {
 		header.TTL = amqp.Some(uint32(ttl))
@@ -206,7 +215,7 @@ func (c *content) appendHead(dst []byte, d *broker.Delivery) ([]byte, error) {
 	dst = amqp.AppendHeader(dst, header)
 
 	delivery := c.deliveryAnnotations
-	if !d.LockedUntil.IsZero() {
+	if !d.LockedUntil.IsZero() && (!d.Deferred || !hub.Off("servicebus.deferred-lock-token")) {
 		delivery = append(slices.Clip(delivery), amqp.Entry{Key: annotationToken, Value: amqp.UUID(d.Token)})
 	}
 	var err error
@@ -233,6 +242,8 @@ func (c *content) appendHead(dst []byte, d *broker.Delivery) ([]byte, error) {
 		annotations = append(annotations, amqp.Entry{Key: annotationState, Value: int32(1)})
 	case d.State == broker.Scheduled:
 		annotations = append(annotations, amqp.Entry{Key: annotationState, Value: int32(2)})
+	case hub.Off("servicebus.exact-annotations"):
+		annotations = append(annotations, amqp.Entry{Key: annotationState, Value: int32(0)})
 	}
 	if dst, err = amqp.AppendMap(dst, amqp.KindMessageAnnotations, annotations); err != nil {
 		return nil, fmt.Errorf("message annotations: %w", err)

@@ -35,7 +35,7 @@ func (n *management) peek(body amqp.Map) (plan, error) {
 				if inSession && session != nil && (!d.Message.InSession || d.Message.SessionID != session) {
 					continue
 				}
-				message, err := encodeWhole(d)
+				message, err := n.encode(d)
 				if err != nil {
 					return refused(err)
 				}
@@ -55,8 +55,9 @@ func (n *management) peek(body amqp.Map) (plan, error) {
 	}}, nil
 }
 
-func encodeWhole(d *broker.Delivery) ([]byte, error) {
-	parts, err := encode(d)
+// encode writes a message as a reply carries it.
+func (n *management) encode(d *broker.Delivery) ([]byte, error) {
+	parts, err := encode(n.connection.server.hub, d)
 	return bytes.Join(parts, nil), err
 }
 
@@ -83,7 +84,7 @@ func (n *management) receiveDeferred(q *broker.Queue, body amqp.Map) (plan, erro
 		}
 		var list amqp.List
 		for _, d := range deliveries {
-			message, err := encodeWhole(d)
+			message, err := n.encode(d)
 			if err != nil {
 				return refused(err)
 			}

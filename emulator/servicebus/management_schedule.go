@@ -19,7 +19,7 @@ func (n *management) schedule(body amqp.Map) (plan, error) {
 		entry, _ := item.(amqp.Map)
 		encoded, _ := entry.Get("message")
 		raw, _ := encoded.([]byte)
-		m, err := parseMessage(raw)
+		m, err := parseMessage(n.connection.server.hub, raw)
 		if err != nil {
 			return plan{}, fmt.Errorf("messages[%d]: %w", i, err)
 		}

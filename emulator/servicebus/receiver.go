@@ -290,7 +290,8 @@ func (r *receiver) resend() bool {
 // sendLocked reports false if the link has no credit. A link that has ended, or a message that cannot be encoded,
 // takes no second try.
 func (r *receiver) sendLocked(d *broker.Delivery) bool {
-	parts, err := encode(d)
+	hub := r.connection.server.hub
+	parts, err := encode(hub, d)
 	if err != nil {
 		r.connection.server.log.Error("message not encoded", slog.String("entity", r.path), slog.Any("err", err))
 		return true
@@ -300,6 +301,9 @@ func (r *receiver) sendLocked(d *broker.Delivery) bool {
 		out.Tag = deliveryTag(broker.NewToken())
 	} else {
 		out.Tag, out.Data = deliveryTag(d.Token), &receipt{token: d.Token, message: d.Message}
+	}
+	if hub.Off("servicebus.delivery-tag") {
+		out.Tag = d.Token[:]
 	}
 	r.touch()
 	_, err = r.link.Send(out)
@@ -314,6 +318,9 @@ func (r *receiver) disposition(d *amqp.Delivery, state amqp.State, isSettled boo
 	}
 	s, name, answer, err := settlementOf(state)
 	s.Client, s.MessageID = r.connection.client, given.message.ID
+	if s.Disposition == broker.DeadLetter && r.connection.server.hub.Off("servicebus.dead-letter-accepted") {
+		answer = state
+	}
 	settle := func(outcome amqp.State) {
 		if !isSettled { // who has settled already wants no answer
 			r.connection.log("settle", d.Settle(outcome))

@@ -25,18 +25,21 @@ func (c *connection) attachSender(l *amqp.Link, entity broker.Entity) (accept fu
 	l.Data = s
 	return func() {
 		how := amqp.Acceptance{MaxMessageSize: uint64(entity.MaxMessage()), Credit: senderCredit}
+		if c.server.hub.Off("servicebus.max-message-size") {
+			how.MaxMessageSize = 0
+		}
 		c.log("accept sender", c.accept(l, s.attachment, entity, how))
 	}, nil
 }
 
 // transfer takes a message or a batch.
 func (s *sender) transfer(d *amqp.Delivery) {
-	messages, err := parseTransfer(d.Format, d.Message)
+	c := s.connection
+	messages, err := parseTransfer(c.server.hub, d.Format, d.Message)
 	if err != nil {
 		s.settle(d, err)
 		return
 	}
-	c := s.connection
 	if !c.armed() {
 		_, err := s.entity.Enqueue(c.client, messages...)
 		c.server.namespace.Kept(func() { s.settle(d, err) })

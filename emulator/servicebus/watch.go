@@ -64,7 +64,7 @@ func (c *connection) inspect() time.Duration {
 		if !c.hadLink {
 			allowed = connectionBlank
 		}
-		if !within(allowed - time.Since(c.linkless)) {
+		if !within(allowed-time.Since(c.linkless)) && !c.server.hub.Off("servicebus.idle-connection") {
 			c.force("The connection was inactive for more than the allowed %d milliseconds and is closed by container 'LinkTracker'.", allowed.Milliseconds())
 		}
 	}
@@ -78,7 +78,7 @@ func (c *connection) inspect() time.Duration {
 	if c.tokenless.IsZero() {
 		c.tokenless = time.Now()
 	}
-	if !within(tokenGrace - time.Since(c.tokenless)) {
+	if !within(tokenGrace-time.Since(c.tokenless)) && !c.server.hub.Off("servicebus.token-expiry") {
 		c.force("The connection has had no valid token for %v and is closed.", tokenGrace)
 	}
 	return next
@@ -96,10 +96,10 @@ func (c *connection) overdue(within func(time.Duration) bool) map[*amqp.Link]*am
 	now := c.server.hub.Now()
 	due := make(map[*amqp.Link]*amqp.Error)
 	for l, a := range c.links {
-		if !within(linkIdle - a.idle()) {
+		if !within(linkIdle-a.idle()) && !c.server.hub.Off("servicebus.idle-link") {
 			due[l] = forced(l, a.code+"(link)", fmt.Sprintf("%s.IdleTimerExpired: Idle timeout: 00:10:00.", a.kind))
 		}
-		if a.right != 0 && !within(c.allowedLocked(a.path, a.right).Sub(now)) {
+		if a.right != 0 && !within(c.allowedLocked(a.path, a.right).Sub(now)) && !c.server.hub.Off("servicebus.token-expiry") {
 			refused := claimError{need: a.need(), resource: c.server.resource(a.path)}
 			due[l] = forced(l, "RenewToken", refused.Error())
 		}

@@ -43,32 +43,45 @@ type world struct {
 	ctx    context.Context
 }
 
+// usual is the namespace of most tests.
+var usual = servicebus.Config{Namespace: broker.Config{
+	Queues: []broker.QueueConfig{
+		{Name: "tasks", LockDuration: lock, MaxDelivery: 3, TimeToLive: time.Hour, DeadLetterExpired: true},
+		{Name: "steps", LockDuration: time.Minute, MaxDelivery: 2, RequiresSession: true},
+		{Name: "small", MaxSize: 1_000},
+		{Name: "Once", LockDuration: lock, DetectDuplicates: true, DuplicateWindow: 5 * time.Minute},
+	},
+	Topics: []broker.TopicConfig{{
+		Name: "task-events",
+		Subscriptions: []broker.SubscriptionConfig{
+			{Name: "orchestrator", LockDuration: lock, MaxDelivery: 2}, {Name: "audit", LockDuration: lock},
+		},
+	}},
+}}
+
 // inBubble runs a test in a world of its own. Every goroutine of the emulator and of the clients must have ended when
 // the test has, or synctest fails it.
 func inBubble(t *testing.T, test func(t *testing.T, w *world)) {
 	t.Helper()
-	inPacedBubble(t, 0, test)
+	inBubbleOf(t, usual, test)
 }
 
 // inPacedBubble is inBubble with a pace of deliveries.
 func inPacedBubble(t *testing.T, pace time.Duration, test func(t *testing.T, w *world)) {
 	t.Helper()
+	c := usual
+	c.Pace = pace
+	inBubbleOf(t, c, test)
+}
+
+// inBubbleOf is inBubble with another namespace.
+func inBubbleOf(t *testing.T, c servicebus.Config, test func(t *testing.T, w *world)) {
+	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
 		hub := control.New()
-		server, err := servicebus.New(hub, servicebus.Config{Pace: pace, Keys: keys, TokenCheck: checkToken, Namespace: broker.Config{
-			Queues: []broker.QueueConfig{
-				{Name: "tasks", LockDuration: lock, MaxDelivery: 3, TimeToLive: time.Hour, DeadLetterExpired: true},
-				{Name: "steps", LockDuration: time.Minute, MaxDelivery: 2, RequiresSession: true},
-				{Name: "small", MaxSize: 1_000},
-				{Name: "Once", LockDuration: lock, DetectDuplicates: true, DuplicateWindow: 5 * time.Minute},
-			},
-			Topics: []broker.TopicConfig{{
-				Name: "task-events",
-				Subscriptions: []broker.SubscriptionConfig{
-					{Name: "orchestrator", LockDuration: lock, MaxDelivery: 2}, {Name: "audit", LockDuration: lock},
-				},
-			}},
-		}})
+		breakRule(t, hub)
+		c.Keys, c.TokenCheck = keys, checkToken
+		server, err := servicebus.New(hub, c)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -154,20 +167,23 @@ type receives interface {
 	ReceiveMessages(context.Context, int, *azservicebus.ReceiveMessagesOptions) ([]*azservicebus.ReceivedMessage, error)
 }
 
-// receive waits for exactly one message, also while the service drops the idle link and the SDK makes a new one.
+// receive waits for exactly one message, also while the service drops the idle link and the SDK makes a new one; but
+// not for longer than half an hour.
 func (w *world) receive(r receives) *azservicebus.ReceivedMessage {
 	w.t.Helper()
-	for range 100 {
-		got, err := r.ReceiveMessages(w.ctx, 1, nil)
-		if err != nil || len(got) > 1 {
+	ctx, cancel := context.WithTimeout(w.ctx, 30*time.Minute)
+	defer cancel()
+	for {
+		got, err := r.ReceiveMessages(ctx, 1, nil)
+		switch {
+		case ctx.Err() != nil && len(got) == 0:
+			w.t.Fatal("no message came")
+		case err != nil || len(got) > 1:
 			w.t.Fatalf("received %d messages, %v; want 1", len(got), err)
-		}
-		if len(got) == 1 {
+		case len(got) == 1:
 			return got[0]
 		}
 	}
-	w.t.Fatal("no message came")
-	return nil
 }
 
 // receiveNothing waits a minute for a message that must not come.

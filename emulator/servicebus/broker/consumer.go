@@ -90,7 +90,19 @@ func (c *Consumer) Close() {
 	if s := c.session; s != nil && s.holder == c {
 		q.release(s, now)
 	}
+	if q.hub.Off("servicebus.locks-survive") {
+		q.dropLocks(c.client, now)
+	}
 	q.serve()
+}
+
+// dropLocks ends what a client has locked, as the service does not.
+func (q *Queue) dropLocks(client string, now time.Time) {
+	for _, e := range q.locks {
+		if e.client == client {
+			q.giveBack(e, now)
+		}
+	}
 }
 
 // retire closes a consumer and gives back what it has not collected.
@@ -135,7 +147,7 @@ func (q *Queue) serve() {
 			q.unseat(c)
 			continue
 		}
-		e := q.shelf.first()
+		e := q.shelf.first(q.hub.Off("servicebus.old-place"))
 		if e == nil {
 			return
 		}

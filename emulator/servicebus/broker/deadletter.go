@@ -10,7 +10,7 @@ const (
 
 // expire ends a message whose time to live is over.
 func (q *Queue) expire(e *entry) {
-	if q.config.DeadLetterExpired && q.deadLetters != nil {
+	if q.config.DeadLetterExpired && q.deadLetters != nil && !q.hub.Off("servicebus.dead-letter-expired") {
 		q.deadLetter(e, "TTLExpiredException", "The message expired and was dead lettered.")
 		return
 	}
@@ -23,7 +23,9 @@ func (q *Queue) deadLetter(e *entry, reason, description string) {
 	if changes == nil {
 		changes = make(map[string]any, 2)
 	}
-	changes[ReasonProperty], changes[DescriptionProperty] = reason, description
+	if !q.hub.Off("servicebus.dead-letter-reason") {
+		changes[ReasonProperty], changes[DescriptionProperty] = reason, description
+	}
 	e.changes = changes
 	q.move(e, reason, "", int(e.failures))
 }
@@ -45,6 +47,9 @@ func (q *Queue) move(e *entry, reason, client string, delivery int) {
 		number:   e.number,
 		deadline: deadline{index: -1},
 	}
+	if q.hub.Off("servicebus.dead-letter-count") {
+		moved.failures = 0
+	}
 	q.remove(e)
 	dead := q.deadLetters
 	dead.beginInner()
@@ -52,7 +57,10 @@ func (q *Queue) move(e *entry, reason, client string, delivery int) {
 	dead.sequence++
 	moved.seq = dead.sequence
 	dead.shelf.add(moved)
-	if dead.config.ForwardTo != "" && moved.hops < maxHops {
+	if q.hub.Off("servicebus.dead-letter-unexpired") {
+		dead.setDeadline(moved, moved.expires())
+	}
+	if dead.config.ForwardTo != "" && moved.hops < maxHops && !q.hub.Off("servicebus.dead-letter-forward") {
 		dead.send(moved)
 	}
 	dead.note(Added, moved)

@@ -50,7 +50,8 @@ func (h *history) forget(now time.Time) {
 // isDuplicate reports whether a message's id became visible within the window.
 func (q *Queue) isDuplicate(m *Message, now time.Time) bool {
 	return q.config.DetectDuplicates && m.ID != "" && q.history.has(m.ID, now) &&
-		!q.hub.Off("servicebus.duplicate-detection")
+		!q.hub.Off("servicebus.duplicate-detection") &&
+		(m.ScheduledFor.IsZero() || !q.hub.Off("servicebus.scheduled-duplicates"))
 }
 
 // remember enters the id of a message that becomes visible now.

@@ -10,6 +10,9 @@ func (q *Queue) shelve(e *entry) {
 	q.unlock(e)
 	e.state, e.deferred = Deferred, true
 	q.setDeadline(e, time.Time{})
+	if q.hub.Off("servicebus.deferred-unexpired") {
+		q.setDeadline(e, e.expires())
+	}
 }
 
 // ReceiveDeferred takes deferred messages by sequence number, all or none, locked or removed as the mode says. They

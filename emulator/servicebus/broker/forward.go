@@ -70,11 +70,11 @@ func (q *Queue) nextToForward() (*entry, *Message, passage, string) {
 		case e.state != Forwarding:
 		case q.config.ForwardTo == "":
 			q.keep(e)
-		case e.hops >= maxHops:
+		case e.hops >= maxHops && !q.hub.Off("servicebus.hop-limit"):
 			q.stay(e, "MaxTransferHopCountExceeded", fmt.Sprintf("The message has been forwarded %d times, the most that is allowed.", maxHops))
 		default:
 			p := passage{hops: e.hops + 1, number: e.number, source: e.source, changes: e.changes}
-			if p.number == 0 {
+			if p.number == 0 && !q.hub.Off("servicebus.enqueued-number") {
 				p.number = e.seq
 			}
 			return e, e.message, p, q.config.ForwardTo

@@ -46,6 +46,10 @@ func (q *Queue) lockEnded(e *entry, now time.Time) {
 	event, until := q.event("lock-expired", e.client, e), e.lockedUntil
 	event.Delivery, event.LockedUntil = int(e.failures)+1, &until
 	q.hub.Record(event)
+	if q.hub.Off("servicebus.lock-expiry-counted") {
+		q.giveBack(e, now)
+		return
+	}
 	q.fail(e, now)
 }
 
@@ -65,12 +69,12 @@ func (q *Queue) Lose(t Token) {
 
 // fail counts a delivery that came to nothing. The message is available again, or a dead letter if that was its last.
 func (q *Queue) fail(e *entry, now time.Time) {
-	if q.isDeadLetter || q.hub.Off("servicebus.delivery-count") {
+	if q.isDeadLetter && !q.hub.Off("servicebus.dead-letter-uncounted") || q.hub.Off("servicebus.delivery-count") {
 		q.giveBack(e, now)
 		return
 	}
 	e.failures++
-	if e.failures >= uint32(q.config.MaxDelivery) {
+	if e.failures >= uint32(q.config.MaxDelivery) && !q.isDeadLetter && !q.hub.Off("servicebus.max-delivery") {
 		q.deadLetter(e, "MaxDeliveryCountExceeded", "Message could not be consumed after maximum delivery attempts.")
 		return
 	}
@@ -124,13 +128,16 @@ func (q *Queue) Renew(client string, tokens ...Token) ([]time.Time, error) {
 			return nil, fmt.Errorf("renew lock of a message in a session: %w: renew the lock of the session", ErrInvalid)
 		}
 	}
-	until := now.Add(q.config.LockDuration)
+	until, lasts := now.Add(q.config.LockDuration), !q.hub.Off("servicebus.lock-renewal")
 	ends := make([]time.Time, len(tokens))
 	for i, t := range tokens {
 		e := q.locks[t]
-		e.lockedUntil, ends[i] = until, until
-		q.setDeadline(e, until)
-		q.note(Altered, e)
+		ends[i] = until
+		if lasts {
+			e.lockedUntil = until
+			q.setDeadline(e, until)
+			q.note(Altered, e)
+		}
 		event := q.event("lock-renewed", client, e)
 		event.Delivery, event.LockedUntil = int(e.failures)+1, &until
 		q.hub.Record(event)
@@ -206,7 +213,13 @@ func (q *Queue) outgrown(e *entry) bool {
 
 func (q *Queue) settle(t Token, s Settlement, now time.Time) error {
 	e := q.locks[t]
+	if e != nil && q.hub.Off("servicebus.locked-unexpired") && e.ttl != Forever && !e.expires().After(now) {
+		q.expire(e)
+		e = nil
+	}
 	switch {
+	case e == nil && q.hub.Off("servicebus.lock-lost"):
+		return nil
 	case e == nil:
 		return ErrLockLost
 	case s.Disposition == DeadLetter && q.isDeadLetter:
@@ -229,18 +242,29 @@ func (q *Queue) settle(t Token, s Settlement, now time.Time) error {
 			return nil
 		}
 	}
-	switch s.Disposition {
-	case Complete:
+	switch {
+	case s.Disposition == Complete:
 		q.forget(e)
-	case Abandon:
-		q.fail(e, now)
-	case Release:
-		q.giveBack(e, now)
-	case Defer:
+	case s.Disposition == DeadLetter:
+		q.move(e, s.Reason, s.Client, int(e.failures)+1)
+	case s.Disposition == Defer && !q.hub.Off("servicebus.deferral"):
 		q.shelve(e)
 		q.note(Altered, e)
-	case DeadLetter:
-		q.move(e, s.Reason, s.Client, int(e.failures)+1)
+	case q.counts(s.Disposition):
+		q.fail(e, now)
+	default:
+		q.giveBack(e, now)
 	}
 	return nil
+}
+
+// counts reports whether a settlement is a failed delivery.
+func (q *Queue) counts(d Disposition) bool {
+	switch d {
+	case Abandon:
+		return !q.hub.Off("servicebus.abandon-counted")
+	case Release:
+		return q.hub.Off("servicebus.release-uncounted")
+	}
+	return false
 }

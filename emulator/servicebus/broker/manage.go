@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
+	"math"
 	"slices"
 	"strings"
 	"time"
@@ -329,6 +330,9 @@ func (q *Queue) Changed() <-chan struct{} {
 
 // MaxMessage is the largest message or batch the queue takes, in bytes.
 func (q *Queue) MaxMessage() int {
+	if q.hub.Off("servicebus.size-limit") {
+		return math.MaxInt32
+	}
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	return q.config.MaxMessage

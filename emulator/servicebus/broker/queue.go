@@ -174,18 +174,12 @@ func (q *Queue) Enqueue(client string, messages ...*Message) ([]int64, error) {
 		return nil, fmt.Errorf("send to %s: %w: messages come here only from the entity it belongs to", q.config.Name, ErrInvalid)
 	}
 	size := 0
-	for _, m := range messages {
-		if len([]rune(m.ID)) > MaxMessageID {
-			return nil, fmt.Errorf("message id of %d characters: %w: at most %d are allowed", len([]rune(m.ID)), ErrInvalid, MaxMessageID)
-		}
-		if q.config.RequiresSession && !m.InSession {
-			return nil, fmt.Errorf("send to %s: %w: %s", q.config.Name, ErrInvalid, noSessionID)
-		}
-		if len([]rune(m.SessionID)) > MaxSessionID {
-			return nil, fmt.Errorf("session id of %d characters: %w: at most %d are allowed", len([]rune(m.SessionID)), ErrInvalid, MaxSessionID)
-		}
-		if m.HeaderSize > MaxHeader {
-			return nil, fmt.Errorf("%w: properties of %d bytes, at most %d are allowed", ErrTooLarge, m.HeaderSize, MaxHeader)
+	for i, m := range messages {
+		if err := q.examine(m); err != nil {
+			if i > 0 && q.hub.Off("servicebus.batch-atomic") {
+				_, _ = q.Enqueue(client, messages[:i]...)
+			}
+			return nil, err
 		}
 		size += m.Size
 	}
@@ -202,6 +196,21 @@ func (q *Queue) Enqueue(client string, messages ...*Message) ([]int64, error) {
 	return numbers, nil
 }
 
+// examine refuses a message that the queue can never take.
+func (q *Queue) examine(m *Message) error {
+	switch {
+	case len([]rune(m.ID)) > MaxMessageID:
+		return fmt.Errorf("message id of %d characters: %w: at most %d are allowed", len([]rune(m.ID)), ErrInvalid, MaxMessageID)
+	case q.config.RequiresSession && !m.InSession:
+		return fmt.Errorf("send to %s: %w: %s", q.config.Name, ErrInvalid, noSessionID)
+	case len([]rune(m.SessionID)) > MaxSessionID:
+		return fmt.Errorf("session id of %d characters: %w: at most %d are allowed", len([]rune(m.SessionID)), ErrInvalid, MaxSessionID)
+	case m.HeaderSize > MaxHeader:
+		return fmt.Errorf("%w: properties of %d bytes, at most %d are allowed", ErrTooLarge, m.HeaderSize, MaxHeader)
+	}
+	return nil
+}
+
 // admit takes space for messages that come in, unless the entity does not want them.
 func (q *Queue) admit(size int, now time.Time) error {
 	switch {
@@ -209,7 +218,7 @@ func (q *Queue) admit(size int, now time.Time) error {
 		return ErrNotFound
 	case !q.config.Status.takesSends():
 		return ErrDisabled
-	case size > q.config.MaxMessage:
+	case size > q.config.MaxMessage && !q.hub.Off("servicebus.size-limit"):
 		return fmt.Errorf("%w: %d bytes, at most %d are allowed", ErrTooLarge, size, q.config.MaxMessage)
 	}
 	q.times.accessed = now
@@ -222,7 +231,7 @@ func (q *Queue) accept(p passage, m *Message, now time.Time) int64 {
 		q.drop(p.client, m)
 		return 0
 	}
-	if m.ScheduledFor.After(now) {
+	if m.ScheduledFor.After(now) && !q.hub.Off("servicebus.schedule") {
 		return q.schedule(p.client, m, now)
 	}
 	q.remember(m, now)
@@ -249,7 +258,7 @@ func (q *Queue) place(p passage, kind string, m *Message, now time.Time) *entry 
 	q.shelf.add(e)
 	q.setDeadline(e, e.expires())
 	switch {
-	case q.config.ForwardTo != "":
+	case q.config.ForwardTo != "" && !q.hub.Off("servicebus.auto-forward"):
 		q.send(e)
 	case !q.config.RequiresSession:
 	case m.InSession:
@@ -263,11 +272,20 @@ func (q *Queue) place(p passage, kind string, m *Message, now time.Time) *entry 
 
 func (q *Queue) newEntry(m *Message, now time.Time) *entry {
 	q.sequence++
-	ttl := q.config.TimeToLive
-	if m.TimeToLive > 0 {
-		ttl = min(ttl, m.TimeToLive)
+	return &entry{message: m, seq: q.sequence, enqueued: now, ttl: q.lifetime(m), deadline: deadline{index: -1}}
+}
+
+// lifetime is how long a message may stay: as long as it says itself, if the queue does not allow less.
+func (q *Queue) lifetime(m *Message) time.Duration {
+	switch {
+	case q.hub.Off("servicebus.ttl"):
+		return Forever
+	case m.TimeToLive == 0:
+		return q.config.TimeToLive
+	case q.hub.Off("servicebus.ttl-ceiling"):
+		return m.TimeToLive
 	}
-	return &entry{message: m, seq: q.sequence, enqueued: now, ttl: ttl, deadline: deadline{index: -1}}
+	return min(m.TimeToLive, q.config.TimeToLive)
 }
 
 // Peek returns up to n messages from a sequence number on, in every state, without locking them.
@@ -280,7 +298,9 @@ func (q *Queue) Peek(from int64, n int) []*Delivery {
 			break
 		}
 		d := e.delivery()
-		d.Token, d.LockedUntil = Token{}, time.Time{}
+		if !q.hub.Off("servicebus.peek-unlocked") {
+			d.Token, d.LockedUntil = Token{}, time.Time{}
+		}
 		found = append(found, d)
 	}
 	return found

@@ -56,8 +56,21 @@ func (q *Queue) tidy(s *session) {
 // enter puts a new entry into its session.
 func (q *Queue) enter(e *entry) {
 	e.session = q.session(e.message.SessionID)
+	if q.hub.Off("servicebus.session-messages") {
+		e.session = q.anyHeld(e.session)
+	}
 	e.session.entries++
 	q.offer(e)
+}
+
+// anyHeld finds a session that somebody has the lock of, if the given one has none.
+func (q *Queue) anyHeld(given *session) *session {
+	for _, s := range q.sessions {
+		if s.holder != nil && given.holder == nil {
+			return s
+		}
+	}
+	return given
 }
 
 // offer makes an entry of a session available: to the session's holder, or to whoever asks for the next session.
@@ -144,7 +157,7 @@ func (q *Queue) AcceptSession(client string, mode Mode, id string, wake chan<- s
 		return nil, fmt.Errorf("accept session of %s: %w", q.config.Name, ErrNotFound)
 	}
 	s := q.session(id)
-	if s.holder != nil {
+	if s.holder != nil && !q.hub.Off("servicebus.session-lock") {
 		return nil, fmt.Errorf("%w: '%s'", ErrSessionLocked, id)
 	}
 	return q.grant(s, client, mode, wake, now), nil
@@ -193,7 +206,9 @@ func (a *Applicant) Withdraw() *Consumer {
 	q := a.queue
 	q.begin()
 	defer q.end()
-	q.applicants = slices.DeleteFunc(q.applicants, func(other *Applicant) bool { return other == a })
+	if !q.hub.Off("servicebus.session-withdrawal") {
+		q.applicants = slices.DeleteFunc(q.applicants, func(other *Applicant) bool { return other == a })
+	}
 	return a.consumer
 }
 
@@ -202,6 +217,10 @@ func (a *Applicant) Withdraw() *Consumer {
 func (q *Queue) release(s *session, now time.Time) {
 	q.recordSession("session-released", s, s.holder.client)
 	for _, e := range q.freeSession(s) {
+		if q.hub.Off("servicebus.session-close-uncounted") {
+			q.fail(e, now)
+			continue
+		}
 		q.giveBack(e, now)
 	}
 	q.mark(s)
@@ -245,6 +264,10 @@ func (q *Queue) endSession(s *session, now time.Time) {
 	c := s.holder
 	q.recordSession("session-lock-expired", s, c.client)
 	for _, e := range q.freeSession(s) {
+		if q.hub.Off("servicebus.session-lock-expiry-counted") {
+			q.giveBack(e, now)
+			continue
+		}
 		q.lockEnded(e, now)
 	}
 	q.retire(c, now)
@@ -271,6 +294,9 @@ func (q *Queue) RenewSession(client, id string) (time.Time, error) {
 	s, err := q.lockedSession(id)
 	if err != nil {
 		return time.Time{}, fmt.Errorf("renew session lock: %w", err)
+	}
+	if q.hub.Off("servicebus.lock-renewal") {
+		return now.Add(q.config.LockDuration), nil
 	}
 	s.lockedUntil = now.Add(q.config.LockDuration)
 	for e := range s.held {
@@ -320,7 +346,7 @@ func (q *Queue) SetSessionState(id string, state []byte) error {
 	}
 	q.quota.give(int64(len(s.state)))
 	s.state, s.stated = state, now
-	if len(state) == 0 {
+	if len(state) == 0 && !q.hub.Off("servicebus.empty-session-state") {
 		s.state = nil
 	}
 	q.write(Record{Change: StateSet, ID: id, State: s.state, At: now})

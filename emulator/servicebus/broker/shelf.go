@@ -24,15 +24,15 @@ func (s *shelf) add(e *entry) { s.entries = append(s.entries, e) }
 // giveBack puts a taken entry back at its old place.
 func (s *shelf) giveBack(e *entry) { s.returned.add(e) }
 
-// first returns the available entry with the smallest sequence number, and nil if there is none. The caller changes
-// its state before asking again.
-func (s *shelf) first() *entry {
+// first returns the available entry with the smallest sequence number, and nil if there is none; or, with what came
+// back behind everything else, the first that was never taken. The caller changes its state before asking again.
+func (s *shelf) first(behind bool) *entry {
 	back := s.returned.peek()
 	for s.cursor < len(s.entries) && s.entries[s.cursor].state != Available {
 		s.cursor++
 	}
 	fresh := s.cursor < len(s.entries)
-	if back != nil && (!fresh || back.seq < s.entries[s.cursor].seq) {
+	if back != nil && (!fresh || back.seq < s.entries[s.cursor].seq && !behind) {
 		return s.returned.take()
 	}
 	if !fresh {

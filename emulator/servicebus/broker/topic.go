@@ -62,7 +62,10 @@ func (t *Topic) link(subscriptions []*subscription) {
 // spread gives a message to every subscription whose rules want it. The caller holds the inlet's mutex, which keeps
 // concurrent sends in one order for all subscriptions, and the space that the message itself takes.
 func (t *Topic) spread(p passage, m *Message, now time.Time) {
-	for _, s := range t.subscriptions {
+	for i, s := range t.subscriptions {
+		if i > 0 && t.inlet.hub.Off("servicebus.topic-fan-out") {
+			break
+		}
 		copies, err := s.chosen(m)
 		if len(copies) == 0 && err == nil {
 			continue
@@ -85,7 +88,7 @@ func (t *Topic) spread(p passage, m *Message, now time.Time) {
 func (t *Topic) place(q *Queue, p passage, m *Message, now time.Time) *entry {
 	q.quota.add(int64(m.Size))
 	e := q.place(p, "enqueued", m, now)
-	if ceiling := t.inlet.config.TimeToLive; ceiling < e.ttl {
+	if ceiling := t.inlet.lifetime(m); ceiling < e.ttl {
 		e.ttl = ceiling
 		if e.state == Available {
 			q.setDeadline(e, e.expires())
@@ -99,7 +102,7 @@ func (t *Topic) place(q *Queue, p passage, m *Message, now time.Time) *entry {
 // is, and one for each matching rule that acts. A rule that cannot be evaluated does not match; the error says so if
 // the subscription keeps such messages as dead letters.
 func (s *subscription) chosen(m *Message) (copies []*Message, err error) {
-	plain := false
+	plain := s.queue.hub.Off("servicebus.subscription-rules")
 	for _, r := range s.rules {
 		if r.Apply == nil {
 			plain = true
@@ -112,7 +115,7 @@ func (s *subscription) chosen(m *Message) (copies []*Message, err error) {
 				err = failed
 			}
 		case c == nil:
-		case r.Acts:
+		case r.Acts && !s.queue.hub.Off("servicebus.rule-actions"):
 			copies = append(copies, c)
 		default:
 			plain = true
