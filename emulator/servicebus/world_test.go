@@ -168,10 +168,10 @@ type receives interface {
 }
 
 // receive waits for exactly one message, also while the service drops the idle link and the SDK makes a new one; but
-// not for longer than half an hour.
+// not for longer than two hours.
 func (w *world) receive(r receives) *azservicebus.ReceivedMessage {
 	w.t.Helper()
-	ctx, cancel := context.WithTimeout(w.ctx, 30*time.Minute)
+	ctx, cancel := context.WithTimeout(w.ctx, 2*time.Hour)
 	defer cancel()
 	for {
 		got, err := r.ReceiveMessages(ctx, 1, nil)
