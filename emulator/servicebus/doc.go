@@ -18,6 +18,23 @@
 //	D4  A change of an entity ends every link to it, with what it holds; a change of nothing ends nothing.
 //	D5  Every fault of testdata/faults.json does to a client what it says there.
 //
+// Of the management API, which Admin answers:
+//
+//	M1   What a client creates, reads, changes and deletes is what it has described; what it leaves out has the
+//	     service's default. Names are compared without case and keep it.
+//	M2   What is not there is said not to be, in the way that the service says it for each kind; what is there
+//	     already is a conflict, whatever the kind.
+//	M3   The service's limits hold, least and most, and every property that is out of them is said at once. An entity
+//	     may keep what a configuration has made shorter.
+//	M4   What is for life cannot be changed: sessions, duplicate detection, partitions.
+//	M5   The tier decides how large messages and entities may be.
+//	M6   A request that means nothing is refused by name and changes nothing; an answer has what its version knows.
+//	M7   Lists come by name, in pages, each with the address of the next.
+//	M8   Only a token that stands, for this resource and with the claim to manage, is good for anything.
+//	M9   Counts are those of the moment: what is due has happened before. Times are the server's.
+//	M10  Another set of rules decides from the next message on; a scheduled message meets the rules of its time. It
+//	     ends no links.
+//
 // Every operation passes the hub's rules, before and after it is applied, in a goroutine of its own when a rule could
 // hold it: a held operation keeps neither its link nor its connection nor the engine.
 package servicebus
