@@ -9,7 +9,13 @@
 //	  </content>
 //	</entry>
 //
-// What a client leaves out stays nil, so that whoever uses a description can tell it from a zero. Elements are written in
-// the order and with the prefixes of the service, since some clients find them by these; they are read in any order and
-// whatever the prefixes. Elements that no description has are skipped, as the service skips them.
+// What it promises, each held by the tests that name it:
+//
+//	A1  What has been read and is written is read as the same again.
+//	A2  What a client leaves out stays nil, so that whoever uses a description can tell it from a zero.
+//	A3  What a client may send and cannot set, such as counts and times, is taken away.
+//	A4  Elements are read in any order and whatever the prefixes; those that no description has are skipped, as the
+//	    service skips them.
+//	A5  Elements are written in the order and with the prefixes of the service, since some clients find them by these.
+//	A6  A document that cannot be read is an error that says why, whatever it holds.
 package atom
