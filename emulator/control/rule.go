@@ -19,6 +19,7 @@ var operations = map[string][]string{
 		"put-token", "attach", "send", "schedule", "deliver", "complete", "abandon",
 		"dead-letter", "release", "defer", "renew-lock", "cancel-scheduled", "peek",
 		"receive-deferred", "renew-session-lock", "get-session-state", "set-session-state", "list-sessions",
+		"add-rule", "remove-rule", "list-rules",
 	},
 	"cosmos": {
 		"create", "upsert", "read", "replace", "patch", "delete", "batch", "query",

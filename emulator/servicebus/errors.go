@@ -42,6 +42,7 @@ var refusals = []refusal{
 	{errClaim, amqp.ErrCondUnauthorizedAccess, http.StatusUnauthorized},
 	{broker.ErrNoMessage, condNoMessage, http.StatusNotFound},
 	{broker.ErrNotFound, amqp.ErrCondNotFound, http.StatusNotFound},
+	{broker.ErrExists, "com.microsoft:entity-already-exists", http.StatusConflict},
 	{broker.ErrTooLarge, amqp.ErrCondMessageSizeExceeded, http.StatusForbidden},
 	{broker.ErrFull, amqp.ErrCondResourceLimitExceeded, http.StatusForbidden},
 	{broker.ErrInvalid, amqp.ErrCondNotAllowed, http.StatusBadRequest},

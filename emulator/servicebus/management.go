@@ -118,6 +118,9 @@ var managementOperations = map[string]reading{
 	"com.microsoft:get-session-state":          {right: Listen, onQueue: (*management).sessionState},
 	"com.microsoft:set-session-state":          {right: Listen, onQueue: (*management).setSessionState},
 	"com.microsoft:get-message-sessions":       {right: Listen, onQueue: (*management).listSessions},
+	"com.microsoft:add-rule":                   {right: Listen, onQueue: (*management).addRule},
+	"com.microsoft:remove-rule":                {right: Listen, onQueue: (*management).removeRule},
+	"com.microsoft:enumerate-rules":            {right: Listen, onQueue: (*management).listRules},
 }
 
 // values reads a member that holds an array, or a list, of one type.
@@ -159,7 +162,7 @@ func numberOf(body amqp.Map, name string) (int64, error) {
 	return i, nil
 }
 
-// ok is the reply to what has been done.
-func ok(body ...amqp.Entry) reply {
+// done is the reply to what has been done.
+func done(body ...amqp.Entry) reply {
 	return reply{status: http.StatusOK, description: "OK", body: body}
 }

@@ -27,7 +27,7 @@ func (n *management) renew(q *broker.Queue, body amqp.Map) (plan, error) {
 		if err != nil {
 			return refused(err)
 		}
-		return ok(amqp.Entry{Key: "expirations", Value: amqp.ArrayOf(ends...)})
+		return done(amqp.Entry{Key: "expirations", Value: amqp.ArrayOf(ends...)})
 	}, lose: loser(q, tokens)}, nil
 }
 
@@ -81,7 +81,7 @@ func (n *management) update(q *broker.Queue, body amqp.Map) (plan, error) {
 				return refused(err)
 			}
 		}
-		return ok()
+		return done()
 	}, lose: loser(q, tokens)}, nil
 }
 

@@ -40,7 +40,7 @@ func (n *management) peek(body amqp.Map) (plan, error) {
 					return refused(err)
 				}
 				if size += len(message); size > maxPeekBytes && len(list) > 0 || len(list) == want {
-					return ok(amqp.Entry{Key: "messages", Value: list}) // the client asks again from the next number
+					return done(amqp.Entry{Key: "messages", Value: list}) // the client asks again from the next number
 				}
 				list = append(list, amqp.Map{{Key: "message", Value: message}})
 			}
@@ -51,7 +51,7 @@ func (n *management) peek(body amqp.Map) (plan, error) {
 		if len(list) == 0 {
 			return reply{status: http.StatusNoContent, description: "No messages available."}
 		}
-		return ok(amqp.Entry{Key: "messages", Value: list})
+		return done(amqp.Entry{Key: "messages", Value: list})
 	}}, nil
 }
 
@@ -94,6 +94,6 @@ func (n *management) receiveDeferred(q *broker.Queue, body amqp.Map) (plan, erro
 			}
 			list = append(list, entry)
 		}
-		return ok(amqp.Entry{Key: "messages", Value: list})
+		return done(amqp.Entry{Key: "messages", Value: list})
 	}}, nil
 }

@@ -33,7 +33,7 @@ func (n *management) schedule(body amqp.Map) (plan, error) {
 		if err != nil {
 			return refused(err)
 		}
-		return ok(amqp.Entry{Key: "sequence-numbers", Value: amqp.ArrayOf(numbers...)})
+		return done(amqp.Entry{Key: "sequence-numbers", Value: amqp.ArrayOf(numbers...)})
 	}}, nil
 }
 
@@ -46,6 +46,6 @@ func (n *management) cancel(body amqp.Map) (plan, error) {
 		if err := n.entity.CancelScheduled(numbers...); err != nil {
 			return refused(err)
 		}
-		return ok()
+		return done()
 	}}, nil
 }

@@ -24,7 +24,7 @@ func (n *management) renewSession(q *broker.Queue, body amqp.Map) (plan, error) 
 		if err != nil {
 			return refused(err)
 		}
-		return ok(amqp.Entry{Key: "expiration", Value: until})
+		return done(amqp.Entry{Key: "expiration", Value: until})
 	}, lose: func() { q.LoseSession(id) }}, nil
 }
 
@@ -42,7 +42,7 @@ func (n *management) sessionState(q *broker.Queue, body amqp.Map) (plan, error) 
 		if state != nil {
 			value = state
 		}
-		return ok(amqp.Entry{Key: "session-state", Value: value})
+		return done(amqp.Entry{Key: "session-state", Value: value})
 	}}, nil
 }
 
@@ -61,7 +61,7 @@ func (n *management) setSessionState(q *broker.Queue, body amqp.Map) (plan, erro
 		if err := q.SetSessionState(id, bytes.Clone(state)); err != nil {
 			return refused(err)
 		}
-		return ok()
+		return done()
 	}}, nil
 }
 
@@ -84,7 +84,7 @@ func (n *management) listSessions(q *broker.Queue, body amqp.Map) (plan, error) 
 		if len(ids) == 0 {
 			return reply{status: http.StatusNoContent, description: "No sessions available."}
 		}
-		return ok(
+		return done(
 			amqp.Entry{Key: "skip", Value: int32(int(skip) + len(ids))},
 			amqp.Entry{Key: "sessions-ids", Value: amqp.ArrayOf(ids...)})
 	}}, nil

@@ -226,7 +226,8 @@ func TestManagementRefusesByName(t *testing.T) {
 			status    int32
 			text      string
 		}{
-			{"com.microsoft:add-rule", map[string]any{}, 501, "operation com.microsoft:add-rule: it is not supported by this emulator yet"},
+			{"com.microsoft:transfer", map[string]any{}, 501, "operation com.microsoft:transfer: it is not supported by this emulator yet"},
+			{"com.microsoft:add-rule", map[string]any{}, 400, "only subscriptions have rules"},
 			{"com.microsoft:get-session-state", map[string]any{"session-id": "s"}, 400, "tasks has no sessions"},
 			{"com.microsoft:set-session-state", map[string]any{"session-id": "s", "session-state": "text"}, 400, "session-state"},
 			{"com.microsoft:renew-session-lock", map[string]any{}, 400, "session-id"},
