@@ -167,6 +167,26 @@ func TestAMessageThatARuleCannotJudgeIsADeadLetterIfSoWanted(t *testing.T) { // 
 	}
 }
 
+func TestACopyThatOutgrowsTheLimitIsADeadLetterAsItCame(t *testing.T) { // R7
+	managed(t, func(t *testing.T, w *world, a *admin.Client) {
+		w.createTopic(a, "t", "plain")
+		w.createSubscription(a, "t", "s", &admin.TrueFilter{}, &admin.SQLAction{Expression: "SET more = large"})
+		m := message("a")
+		m.ApplicationProperties = map[string]any{"large": strings.Repeat("x", 40_000)}
+		c := w.client("sender")
+		w.must(w.sender(c, "t").SendMessage(w.ctx, m, nil))
+		r, err := c.NewReceiverForSubscription("t", "s", &azservicebus.ReceiverOptions{SubQueue: azservicebus.SubQueueDeadLetter})
+		w.must(err)
+		dead := w.receive(r)
+		if _, more := dead.ApplicationProperties["more"]; more || !strings.Contains(*dead.DeadLetterErrorDescription, "at most 65536 are allowed") {
+			t.Errorf("dead with more %v: %s", more, *dead.DeadLetterErrorDescription)
+		}
+		if got := idsOf(w.taken("t", "plain")); !slices.Equal(got, []string{"a"}) {
+			t.Errorf("the other subscription has got %q", got)
+		}
+	})
+}
+
 func TestARuleThatIsChangedDecidesFromTheNextMessageOn(t *testing.T) { // M10
 	managed(t, func(t *testing.T, w *world, a *admin.Client) {
 		w.createTopic(a, "t")

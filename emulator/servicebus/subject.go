@@ -231,7 +231,11 @@ func (s *subject) message() (*broker.Message, error) {
 		}
 	}
 	m := *s.original
-	m.Size += len(c.properties) + len(c.application) - len(s.content.properties) - len(s.content.application)
+	grown := len(c.properties) + len(c.application) - len(s.content.properties) - len(s.content.application)
+	m.Size, m.HeaderSize = m.Size+grown, m.HeaderSize+grown
+	if m.HeaderSize > broker.MaxHeader {
+		return nil, fmt.Errorf("%w: it would make properties of %d bytes, at most %d are allowed", rule.ErrEvaluation, m.HeaderSize, broker.MaxHeader)
+	}
 	m.Content = &c
 	m.ID, m.CorrelationID, m.Subject = idText(s.properties.MessageID), idText(s.properties.CorrelationID), s.properties.Subject.Or("")
 	m.SessionID, m.InSession = s.properties.GroupID.Or(""), s.properties.GroupID.Set

@@ -83,10 +83,53 @@ func TestActionsSetSystemPropertiesAsStrings(t *testing.T) {
 	}
 }
 
-func TestActionsThatCannotBeApplied(t *testing.T) {
-	for _, expression := range []string{"SET a = 1 / 0", "SET sys.Label = other", "REMOVE sys.MessageId", "SET color = color * 2"} {
+func TestActionsThatCannotBeApplied(t *testing.T) { // R7
+	for _, expression := range []string{
+		"SET a = 'grows' " + strings.Repeat("SET a=a+a ", 31), "SET a = 1 / 0", "SET sys.Label = other", "REMOVE sys.MessageId", "SET color = color * 2"} {
 		if _, err := act(t, expression); err == nil {
 			t.Errorf("%s was applied", expression)
+		}
+	}
+}
+
+func TestNumbersKeepTheTypeOfTheirPropertyIfTheyFit(t *testing.T) { // R8
+	for _, row := range []struct{ old, given, want any }{
+		{int8(1), 127, int8(127)}, {int8(1), 128, int64(128)},
+		{int16(1), -1 << 15, int16(-1 << 15)}, {int16(1), 1 << 15, int64(1 << 15)},
+		{int32(1), 7, int32(7)}, {int32(1), int64(1 << 31), int64(1 << 31)},
+		{int64(1), uint8(9), int64(9)}, {uint8(1), 255, uint8(255)}, {uint8(1), 256, int64(256)}, {uint8(1), -1, int64(-1)},
+		{uint16(1), 1<<16 - 1, uint16(1<<16 - 1)}, {uint16(1), 1 << 16, int64(1 << 16)},
+		{uint32(1), 1<<32 - 1, uint32(1<<32 - 1)}, {uint32(1), 1 << 32, int64(1 << 32)},
+		{uint64(1), 5, uint64(5)}, {uint64(1), -5, int64(-5)}, {uint64(1), uint64(1 << 63), float64(1 << 63)},
+		{float32(1), 3, float32(3)}, {float32(1), 0.5, float32(0.5)}, {float32(1), 0.1, 0.1}, {1.5, 3, 3.0},
+		{int32(1), 0.5, 0.5}, {int32(1), "text", "text"}, {"text", int16(3), int64(3)}, {nil, uint16(3), int64(3)}, {true, false, false},
+	} {
+		a, err := rule.ParseAction("SET x = @v", map[string]any{"@v": row.given})
+		if err != nil {
+			t.Fatal(err)
+		}
+		l := letter{user: map[string]any{"x": row.old}}
+		if err := a.Apply(l); err != nil || l.user["x"] != row.want {
+			t.Errorf("%v (%T) set to %v (%T): %v (%T), %v; want %v (%T)", row.old, row.old, row.given, row.given, l.user["x"], l.user["x"], err, row.want, row.want)
+		}
+	}
+}
+
+func TestValuesAreWrittenAsCSharpWritesThem(t *testing.T) {
+	for _, row := range []struct {
+		value any
+		want  string
+	}{
+		{"text", "text"}, {int8(-3), "-3"}, {uint64(7), "7"}, {1.5, "1.5"}, {1e21, "1E+21"}, {float32(0.5), "0.5"}, {true, "True"}, {false, "False"},
+		{rule.GUID{0xde, 0xad, 0xbe, 0xef}, "deadbeef-0000-0000-0000-000000000000"}, {noon, "2026-01-02T12:00:00Z"},
+	} {
+		a, err := rule.ParseAction("SET sys.To = @v", map[string]any{"@v": row.value})
+		if err != nil {
+			t.Fatal(err)
+		}
+		l := order()
+		if err := a.Apply(l); err != nil || l.system["To"] != row.want {
+			t.Errorf("%v (%T) is written %q, %v; want %q", row.value, row.value, l.system["To"], err, row.want)
 		}
 	}
 }

@@ -16,7 +16,7 @@
 //	R6  What is wrong with an expression is said with the place where it is, when the rule is made: a system property
 //	    that does not exist, a parameter without a value, more than 1024 characters, more than 32 statements.
 //	R7  What cannot be computed, such as a division by zero or the order of a string and a number, is an error of that
-//	    message, never false.
+//	    message, never false; so is a string that no message has room for.
 //	R8  An action changes the copy it is given, statement by statement, and what one sets the next one sees. A number
 //	    keeps the type that the property has if it fits.
 //

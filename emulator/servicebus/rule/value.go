@@ -10,6 +10,9 @@ import (
 	"time"
 )
 
+// maxText is the longest string that an expression may make, in bytes: no message has room for more.
+const maxText = 64 << 10
+
 // ErrEvaluation is wrapped by every reason why a rule cannot be evaluated for a message.
 var ErrEvaluation = errors.New("the rule cannot be evaluated")
 
@@ -148,7 +151,7 @@ func compute(op string, a, b any) (any, error) {
 			x, ok1 := text(a)
 			y, ok2 := text(b)
 			if ok1 && ok2 {
-				return x + y, nil
+				return join(x, y)
 			}
 		}
 	}
@@ -173,6 +176,14 @@ func compute(op string, a, b any) (any, error) {
 		return x / y, nil
 	}
 	return math.Mod(x, y), nil
+}
+
+// join adds a string to another. A few statements that each double a string would otherwise fill the memory.
+func join(x, y string) (any, error) {
+	if len(x)+len(y) > maxText {
+		return nil, fmt.Errorf("%w: a string of %d bytes is longer than any that a message has room for", ErrEvaluation, len(x)+len(y))
+	}
+	return x + y, nil
 }
 
 func computeInt(op string, x, y int64) (any, error) {
