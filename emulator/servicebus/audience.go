@@ -89,6 +89,9 @@ func (a *audience) wait(g *group, changed <-chan struct{}) {
 
 // detachChanged ends a link whose entity has changed, in the service's words.
 func (c *connection) detachChanged(l *amqp.Link) {
+	if c.server.hub.Off("servicebus.change-detaches") {
+		return
+	}
 	code, what := "publisher", "sender"
 	if l.Outgoing() {
 		code, what = "consumer", "receiver"

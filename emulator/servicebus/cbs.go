@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"net/http"
 	"strings"
+	"time"
 
 	"oneeffect/emulator/amqp"
 	"oneeffect/emulator/control"
@@ -67,6 +68,9 @@ func (c *connection) putToken(r *request, path string) reply {
 		given, err = c.server.checkJWT(token, r.text("name"))
 	default:
 		err = badTokenf("InvalidToken: token type %q is not known", kind)
+	}
+	if err != nil && c.server.hub.Off("servicebus.auth") {
+		given, err = grant{until: c.server.hub.Now().Add(time.Hour), rights: AllRights}, nil
 	}
 	if err != nil {
 		return reply{status: http.StatusUnauthorized, description: err.Error()}

@@ -103,6 +103,9 @@ func (c *content) adoptAnnotations(hub *control.Hub) (scheduled time.Time, err e
 		}
 		c.deliveryAnnotations = without(c.deliveryAnnotations, annotationToken)
 	}
+	if hub.Off("servicebus.foreign-annotations") {
+		c.messageAnnotations, c.deliveryAnnotations = nil, nil
+	}
 	if v, ok := annotation(c.messageAnnotations, annotationPartition); ok && v != nil {
 		if _, ok := v.(string); !ok {
 			return time.Time{}, fmt.Errorf("%s is of type %T: %w: it must be a string", annotationPartition, v, broker.ErrInvalid)

@@ -200,3 +200,28 @@ func TestADeferredMessageCarriesItsLocksToken(t *testing.T) { // B13
 		w.must(r.CompleteMessage(w.ctx, m, nil))
 	})
 }
+
+func TestWhoHasWaitedLongestIsServedFirst(t *testing.T) {
+	inBubble(t, func(t *testing.T, w *world) {
+		got := make(chan string, 2)
+		wait := func(name string) {
+			r := w.receiver(w.client(name), "tasks")
+			go func() {
+				messages, err := r.ReceiveMessages(w.ctx, 1, nil)
+				if err != nil || len(messages) != 1 {
+					t.Errorf("%s received %d messages, %v", name, len(messages), err)
+				}
+				got <- name
+			}()
+			synctest.Wait()
+		}
+		wait("first")
+		wait("second")
+		for _, want := range []string{"first", "second"} {
+			w.send("tasks", want)
+			if served := <-got; served != want {
+				t.Errorf("served %s, want %s", served, want)
+			}
+		}
+	})
+}

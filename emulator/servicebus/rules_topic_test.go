@@ -84,6 +84,23 @@ func TestASubscriptionGetsWhatItsRulesMatch(t *testing.T) { // B10
 	})
 }
 
+func TestATopicDropsDuplicatesBeforeItFansOut(t *testing.T) { // B7, B10
+	c := servicebus.Config{Namespace: broker.Config{Topics: []broker.TopicConfig{{
+		Name: "news", DetectDuplicates: true, Subscriptions: []broker.SubscriptionConfig{{Name: "one"}, {Name: "two"}},
+	}}}}
+	inBubbleOf(t, c, func(t *testing.T, w *world) {
+		w.send("news", "a", "b", "a")
+		c := w.client("reader")
+		for _, name := range []string{"one", "two"} {
+			r, err := c.NewReceiverForSubscription("news", name, nil)
+			w.must(err)
+			if got := w.peek(r); len(got) != 2 || got[0].MessageID != "a" || got[1].MessageID != "b" {
+				t.Errorf("%s got %d messages, want a and b", name, len(got))
+			}
+		}
+	})
+}
+
 func TestTheActionOfARuleChangesItsCopy(t *testing.T) { // B10
 	inBubbleOfPaints(t, func(t *testing.T, w *world) {
 		if m := w.inSubscription("paints", "large")["blue"]; m == nil || m.ApplicationProperties["priority"] != "high" {

@@ -87,7 +87,7 @@ func (c *Consumer) Close() {
 		return
 	}
 	q.retire(c, now)
-	if s := c.session; s != nil && s.holder == c {
+	if s := c.session; s != nil && s.holder == c && !q.hub.Off("servicebus.session-freed") {
 		q.release(s, now)
 	}
 	if q.hub.Off("servicebus.locks-survive") {
@@ -124,6 +124,10 @@ func (c *Consumer) wants() bool {
 func (q *Queue) seat(c *Consumer) {
 	if !c.hungry && c.session == nil && c.wants() {
 		c.hungry = true
+		if q.hub.Off("servicebus.receivers-in-turn") {
+			q.hungry = slices.Insert(q.hungry, 0, c)
+			return
+		}
 		q.hungry = append(q.hungry, c)
 	}
 }

@@ -52,7 +52,11 @@ func (q *Queue) deliver(e *entry, client string, mode Mode, now time.Time) *Deli
 		event.LockedUntil = &d.LockedUntil
 	}
 	q.hub.Record(event)
-	if mode == ReceiveAndDelete {
+	switch {
+	case mode == PeekLock:
+	case q.hub.Off("servicebus.receive-and-delete"):
+		q.giveBack(e, now)
+	default:
 		q.forget(e)
 	}
 	return d

@@ -208,7 +208,7 @@ func (q *Queue) outgrown(e *entry) bool {
 			size += len(v)
 		}
 	}
-	return size > MaxHeader && !q.isDeadLetter
+	return size > MaxHeader && !q.isDeadLetter && !q.hub.Off("servicebus.header-limit")
 }
 
 func (q *Queue) settle(t Token, s Settlement, now time.Time) error {
@@ -229,7 +229,7 @@ func (q *Queue) settle(t Token, s Settlement, now time.Time) error {
 	event.Disposition, event.Reason = string(s.Disposition), s.Reason
 	event.Delivery = int(e.failures) + 1
 	q.hub.Record(event)
-	if len(s.Changes) > 0 {
+	if len(s.Changes) > 0 && !q.hub.Off("servicebus.modified-properties") {
 		// Copied, because deliveries share the old map.
 		changes := maps.Clone(e.changes)
 		if changes == nil {

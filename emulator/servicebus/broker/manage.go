@@ -342,7 +342,7 @@ func (q *Queue) MaxMessage() int {
 func (q *Queue) TakesReceives() error {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	if !q.config.Status.takesReceives() {
+	if !q.config.Status.takesReceives() && !q.hub.Off("servicebus.entity-status") {
 		return fmt.Errorf("receive from %s: %w", q.config.Name, ErrDisabled)
 	}
 	if q.config.ForwardTo != "" && !q.isDeadLetter {

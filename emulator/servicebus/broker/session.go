@@ -102,6 +102,10 @@ func (q *Queue) serveSessions() {
 			}
 		case !s.ready && s.line.peek() != nil:
 			s.ready = true
+			if q.hub.Off("servicebus.session-turns") {
+				q.ready = slices.Insert(q.ready, 0, s)
+				continue
+			}
 			q.ready = append(q.ready, s)
 		}
 	}
