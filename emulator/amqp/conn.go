@@ -34,8 +34,12 @@ type Conn struct {
 	cause     error               // why the connection is over, set with the first reason; nil is a clean close
 	broken    error               // of the writer
 	closeBy   time.Time           // from closing on: how long to wait for the peer
-	out       []byte              // frames that wait for the writer
-	writing   int                 // bytes the writer is writing
+	out       []byte              // frames that wait to be written
+	spare     []byte              // becomes out when that is written; nil while both are in use
+	busy      bool                // somebody is writing, the writer or the reader
+	writing   int                 // bytes of that
+	reading   bool                // the reader has frames at hand, whose answers are worth waiting for
+	owed      bool                // the writer was not woken for their sake
 	maxFrame  int                 // largest frame we may send
 	heartbeat time.Duration       // longest silence we may keep; 0: any
 	sessions  map[uint16]*session // by channel, which is the same number in both directions
@@ -43,7 +47,7 @@ type Conn struct {
 	waiting   []*session          // sessions with deliveries that wait for a window or for room
 	starved   []*Link             // links to be told Credit once there is room
 	flow      Flow                // scratch of queue, saves an allocation per frame
-	settled   Disposition         // the same
+	settled   settlement          // the last one queued
 }
 
 type phase int
@@ -157,8 +161,21 @@ func (c *Conn) queue(channel uint16, p Performative) error {
 		return fmt.Errorf("encode %T: %d bytes are more than the peer's max-frame-size of %d", p, n, c.maxFrame)
 	}
 	c.out = endFrame(out, mark)
-	c.signal()
+	c.nudge()
 	return nil
+}
+
+// gather is how much is queued at most before the writer is woken although the reader has more frames at hand.
+const gather = 16 << 10
+
+// nudge wakes the writer, unless it can as well wait until the reader has handled what it has read: one write for
+// many answers. The caller holds mu.
+func (c *Conn) nudge() {
+	if c.reading && len(c.out) < gather {
+		c.owed = true
+		return
+	}
+	c.signal()
 }
 
 func (c *Conn) signal() {

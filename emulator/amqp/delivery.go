@@ -117,8 +117,7 @@ func (d *Delivery) Settle(state State) error {
 	if l.phase != attached || unsettled[d.id] != d {
 		return ErrGone
 	}
-	c.settled = Disposition{Role: role, First: d.id, Settled: true, State: state}
-	if err := c.queue(s.channel, &c.settled); err != nil {
+	if err := c.queueSettlement(s, role, d.id, state); err != nil {
 		return fmt.Errorf("settle a delivery: %w", err)
 	}
 	delete(unsettled, d.id)
@@ -127,6 +126,44 @@ func (d *Delivery) Settle(state State) error {
 		l.renew()
 	}
 	return nil
+}
+
+// settlement is the disposition that was queued last, as long as its frame can still be widened.
+type settlement struct {
+	s          *session // nil: it cannot
+	frame      Disposition
+	begin, end int // of the frame in Conn.out
+}
+
+// broadest is how many deliveries one disposition of ours settles at most. Clients look
+// at the whole range for each of them.
+const broadest = 32
+
+// queueSettlement queues a disposition. If it says the same as the last frame in the queue, about the
+// next delivery, it becomes a part of that one.
+func (c *Conn) queueSettlement(s *session, role Role, id uint32, state State) error {
+	last := &c.settled
+	_, accepted := state.(Accepted)
+	if accepted && last.widens(s, role, id) && last.end == len(c.out) {
+		last.frame.Last = Some(id)
+		c.out = c.out[:last.begin]
+	} else {
+		last.frame = Disposition{Role: role, First: id, Settled: true, State: state}
+	}
+	last.s, last.begin = s, len(c.out)
+	if err := c.queue(s.channel, &last.frame); err != nil {
+		last.s = nil
+		return err
+	}
+	last.end = len(c.out)
+	return nil
+}
+
+// widens reports whether an acceptance of the next delivery can be added.
+func (l *settlement) widens(s *session, role Role, id uint32) bool {
+	_, accepted := l.frame.State.(Accepted)
+	return accepted && l.s == s && l.frame.Role == role && id == l.frame.Last.Or(l.frame.First)+1 &&
+		id-l.frame.First < broadest && id > l.frame.First // no client has to count over the end of the numbers
 }
 
 // onDisposition takes the peer's view of a range of deliveries.

@@ -248,7 +248,7 @@ func TestAPeerThatSendsWithoutReadingIsNotReadEither(t *testing.T) {
 		received := 0
 		h := &testHandler{
 			attach:   func(l *Link) { _ = l.Accept(Acceptance{Credit: 4_000}) },
-			transfer: func(d *Delivery) { received++; _ = d.Settle(Accepted{}) },
+			transfer: func(d *Delivery) { received++; _ = d.Settle(Released{}) },
 		}
 		s := serveOn(t, h, Options{MaxQueued: 1_000})
 		p := inSession(t, s)
@@ -269,7 +269,7 @@ func TestAPeerThatSendsWithoutReadingIsNotReadEither(t *testing.T) {
 			}
 		})
 		synctest.Wait()
-		if received < 100 || received > 300 { // 4 kB of dispositions, and one write of them
+		if received < 100 || received > 300 { // 4 kB of dispositions, one for each, and one write of them
 			t.Errorf("%d messages were read from a peer that reads nothing", received)
 		}
 		for answered := 0; answered < 2_000; {

@@ -71,7 +71,7 @@ func (l *Link) Send(m Outgoing) (*Delivery, error) {
 			c.waiting = append(c.waiting, s)
 		}
 	}
-	c.signal()
+	c.nudge()
 	return d, nil
 }
 

@@ -26,18 +26,30 @@ func newFrameReader(c *Conn) *frameReader {
 	return &frameReader{br: bufio.NewReaderSize(armedReader{c}, int(c.o.MaxFrameSize)), max: c.o.MaxFrameSize}
 }
 
-// armedReader sets the read deadline before every read from the network.
+// armedReader sets the read deadline before every read from the network, and sees to it
+// that what is queued is written: from here on the reader waits.
 type armedReader struct{ c *Conn }
 
 func (r armedReader) Read(p []byte) (int, error) {
 	r.c.arm()
-	return r.c.nc.Read(p)
+	n, err := r.c.nc.Read(p)
+	r.c.mu.Lock()
+	r.c.reading = true
+	r.c.mu.Unlock()
+	return n, err
 }
 
-// arm sets the read deadline that fits the phase of the connection.
+// arm sets the read deadline that fits the phase of the connection, and does what is owed to the writer.
 func (c *Conn) arm() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	c.reading = false
+	if c.owed {
+		c.owed = false
+		if !c.writeNow() {
+			c.signal()
+		}
+	}
 	var deadline time.Time
 	switch {
 	case c.phase == handshaking:

@@ -180,7 +180,7 @@ func (s *session) onFlow(p *Flow) *Error {
 		s.remoteWindow = 0 // the peer has shrunk its window
 	}
 	if s.remoteWindow > 0 && len(s.pending) > 0 {
-		c.signal()
+		c.nudge()
 	}
 	if !p.Handle.Set {
 		if p.Echo {

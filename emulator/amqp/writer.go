@@ -13,16 +13,15 @@ const keepBuffer = 256 << 10
 // it at once, so that frames queued meanwhile share the next write. It
 // ends when writing fails, or, after the reader, when nothing is left.
 func (c *Conn) write() {
-	var spare []byte
 	beat := time.NewTimer(0)
 	defer beat.Stop()
 	last := c.opened // of the last write
 	for {
 		c.mu.Lock()
-		c.pump()
-		buf := c.out
-		c.out, spare = spare[:0], nil
-		c.writing = len(buf)
+		if !c.busy {
+			c.pump()
+		}
+		buf := c.take()
 		finished := c.phase == finishing && len(buf) == 0
 		heartbeat := c.heartbeat
 		c.mu.Unlock()
@@ -31,22 +30,84 @@ func (c *Conn) write() {
 			return
 		}
 		if len(buf) == 0 {
-			spare = buf
 			if !c.idle(beat, last, heartbeat) {
 				continue
 			}
-			buf, _ = AppendFrame(buf, Frame{}) // without a body nothing can fail
+			if buf = c.heartbeatFrame(); len(buf) == 0 {
+				continue
+			}
 		}
 		if err := c.put(buf); err != nil {
 			c.breakOff(fmt.Errorf("write: %w", err))
 			return
 		}
 		last = time.Now()
-		if cap(buf) <= keepBuffer {
-			spare = buf
-		}
-		c.wrote()
+		c.wrote(buf)
 	}
+}
+
+// take takes what is queued, for somebody who writes it now. It takes nothing while somebody else
+// writes, who will wake the writer if there is reason to. The caller holds mu.
+func (c *Conn) take() []byte {
+	if c.busy || len(c.out) == 0 {
+		return nil
+	}
+	buf := c.out
+	c.out, c.spare = c.spare[:0], nil
+	c.busy, c.writing = true, len(buf)
+	c.settled.s = nil // its frame has gone with the others
+	return buf
+}
+
+// putBack is the end of what take began. The caller holds mu.
+func (c *Conn) putBack(buf []byte) {
+	c.busy, c.writing = false, 0
+	if cap(buf) <= keepBuffer {
+		c.spare = buf[:0]
+	}
+}
+
+// heartbeatFrame queues an empty frame and takes it, unless it is not needed: somebody writes, or is about to.
+func (c *Conn) heartbeatFrame() []byte {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.busy || len(c.out) > 0 {
+		return nil
+	}
+	c.out, _ = AppendFrame(c.out, Frame{}) // without a body nothing can fail
+	return c.take()
+}
+
+// tryWriter is a network connection that can write without waiting: as much as there is room for.
+type tryWriter interface {
+	TryWrite(p []byte) (n int, err error)
+}
+
+// writeNow writes for the reader what is queued, as far as that needs no waiting, and leaves the rest to the
+// writer: it is cheaper than to wake another goroutine for every answer. It reports false if the writer has
+// to do it all. The caller holds mu, which is free while the network has it.
+func (c *Conn) writeNow() bool {
+	now, ok := c.nc.(tryWriter)
+	if !ok || c.phase != running || len(c.waiting)+len(c.starved) > 0 {
+		return false
+	}
+	buf := c.take()
+	if len(buf) == 0 {
+		return false
+	}
+	c.mu.Unlock()
+	n, _ := now.TryWrite(buf) // the writer's own write will say what is wrong
+	c.mu.Lock()
+	if n < len(buf) {
+		// What was queued meanwhile comes behind the rest.
+		c.out, buf = append(buf[:copy(buf, buf[n:])], c.out...), c.out
+		c.settled.s = nil
+	}
+	c.putBack(buf)
+	if len(c.out) > 0 {
+		c.signal()
+	}
+	return true
 }
 
 // idle waits for something to write. It reports true if it is time for a heartbeat instead.
@@ -75,9 +136,9 @@ func (c *Conn) put(buf []byte) error {
 }
 
 // wrote tells those who wait for room.
-func (c *Conn) wrote() {
+func (c *Conn) wrote(buf []byte) {
 	c.mu.Lock()
-	c.writing = 0
+	c.putBack(buf)
 	var roomy []*Link
 	c.starved = slices.DeleteFunc(c.starved, func(l *Link) bool {
 		if l.phase == attached && !l.hasRoom() {

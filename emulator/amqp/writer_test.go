@@ -1,0 +1,215 @@
+package amqp
+
+import (
+	"bytes"
+	"fmt"
+	"math/rand/v2"
+	"net"
+	"slices"
+	"sync"
+	"testing"
+	"testing/synctest"
+)
+
+// hasty is a server's end that can write without waiting, and takes as much as chance will have it.
+type hasty struct {
+	net.Conn
+	t       *testing.T
+	rand    *rand.Rand
+	mu      sync.Mutex // held by whoever writes: two at a time would be a mistake
+	written chan []byte
+	tries   int
+}
+
+func newHasty(t *testing.T, nc net.Conn, seed uint64) *hasty {
+	return &hasty{Conn: nc, t: t, rand: rand.New(rand.NewPCG(seed, 0)), written: make(chan []byte, 1<<16)}
+}
+
+// carry brings to the peer what was written, until the end.
+func (h *hasty) carry() {
+	for b := range h.written {
+		_, _ = h.Conn.Write(b) // fails when the peer has hung up
+	}
+}
+
+func (h *hasty) take(p []byte) {
+	if !h.mu.TryLock() {
+		h.t.Error("two write at the same time")
+		return
+	}
+	defer h.mu.Unlock()
+	h.written <- bytes.Clone(p)
+}
+
+func (h *hasty) Write(p []byte) (int, error) {
+	h.take(p)
+	return len(p), nil
+}
+
+func (h *hasty) TryWrite(p []byte) (int, error) {
+	h.tries++ // only the reader tries
+	n := h.rand.IntN(len(p) + 1)
+	h.take(p[:n])
+	return n, nil
+}
+
+func TestWhatReaderAndWriterWriteStaysInOrder(t *testing.T) {
+	const each = 500
+	for seed := range uint64(8) {
+		t.Run(fmt.Sprint(seed), func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				near, far := net.Pipe()
+				server := newHasty(t, far, seed)
+				out := make(chan *Link, 1)
+				h := &testHandler{
+					attach: func(l *Link) { _ = l.Accept(Acceptance{Credit: 2 * each}) },
+					credit: func(l *Link) {
+						select {
+						case out <- l:
+						default: // it knows already
+						}
+					},
+					transfer: func(d *Delivery) { _ = d.Settle(Released{}) }, // which no other answer is joined with
+				}
+				s := &served{conn: &pipeEnd{Conn: near}}
+				s.wg.Go(func() { s.err = Serve(t.Context(), server, h, Options{}); close(server.written) })
+				s.wg.Go(server.carry)
+				p := inSession(t, s)
+				p.send(0, sendsTo("in", 0), nil)
+				next[*Attach](p)
+				next[*Flow](p)
+				p.send(0, receivesFrom("out", 1), nil)
+				next[*Attach](p)
+				p.send(0, &Flow{IncomingWindow: 2 * each, OutgoingWindow: 100, Handle: Some[uint32](1), DeliveryCount: Some[uint32](0), LinkCredit: Some[uint32](each)}, nil)
+
+				var sending sync.WaitGroup
+				l := <-out
+				sending.Go(func() {
+					for i := range each {
+						if _, err := l.Send(Outgoing{Message: [][]byte{{byte(i), byte(i >> 8)}}, Settled: true}); err != nil {
+							t.Error(err)
+						}
+					}
+				})
+				sending.Go(func() {
+					var burst []byte
+					for i := range uint32(each) {
+						burst, _ = AppendFrame(burst, Frame{Body: &Transfer{DeliveryID: Some(i), DeliveryTag: []byte{1}}})
+						if i%7 == 0 || i == each-1 {
+							p.write(burst)
+							burst = burst[:0]
+						}
+					}
+				})
+				var answers []uint32
+				var messages []int
+				for len(answers) < each || len(messages) < each {
+					b, err := p.frame()
+					if err != nil {
+						t.Fatal(err)
+					}
+					f, err := DecodeFrame(b)
+					if err != nil {
+						t.Fatalf("decode % x: %v", b, err)
+					}
+					switch body := f.Body.(type) {
+					case *Disposition:
+						answers = append(answers, body.First)
+					case *Transfer:
+						messages = append(messages, int(f.Payload[0])|int(f.Payload[1])<<8)
+					}
+				}
+				sending.Wait()
+				if !slices.IsSorted(answers) || len(slices.Compact(answers)) != each || !slices.IsSorted(messages) || len(slices.Compact(messages)) != each {
+					t.Errorf("answers %v and messages %v are not in order", answers, messages)
+				}
+				if server.tries == 0 {
+					t.Error("the reader never wrote by itself")
+				}
+				_ = p.conn.Close()
+				s.wg.Wait()
+			})
+		})
+	}
+}
+
+func TestAcceptancesInARowShareADisposition(t *testing.T) {
+	type answer struct {
+		first, last uint32
+		accepted    bool
+	}
+	state := func(i uint32) State {
+		if i == 40 || i == 41 {
+			return Released{}
+		}
+		return Accepted{}
+	}
+	for name, c := range map[string]struct {
+		skip int // this one is never answered
+		want []answer
+	}{
+		"one after another, at most 32 at once": {-1, []answer{{0, 31, true}, {32, 39, true}, {40, 40, false}, {41, 41, false}, {42, 49, true}}},
+		"never over a gap":                      {3, []answer{{0, 2, true}, {4, 35, true}, {36, 39, true}, {40, 40, false}, {41, 41, false}, {42, 49, true}}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				received := 0
+				h := &testHandler{
+					attach: func(l *Link) { _ = l.Accept(Acceptance{Credit: 1000}) }, // so that no flow comes in between
+					transfer: func(d *Delivery) {
+						if received != c.skip {
+							_ = d.Settle(state(uint32(received)))
+						}
+						received++
+					},
+				}
+				s := serveOn(t, h, Options{})
+				p := inSession(t, s)
+				p.send(0, sendsTo("l", 0), nil)
+				next[*Attach](p)
+				next[*Flow](p)
+				var all []byte
+				for i := range uint32(50) {
+					all, _ = AppendFrame(all, Frame{Body: &Transfer{DeliveryID: Some(i), DeliveryTag: []byte{1}}})
+				}
+				p.write(all) // which the server reads at once
+				var got []answer
+				for len(got) < len(c.want) {
+					b, err := p.frame()
+					if err != nil {
+						t.Fatal(err)
+					}
+					f, err := DecodeFrame(b)
+					if err != nil {
+						t.Fatal(err)
+					}
+					if d, ok := f.Body.(*Disposition); ok {
+						_, accepted := d.State.(Accepted)
+						got = append(got, answer{d.First, d.Last.Or(d.First), accepted})
+					}
+				}
+				if !slices.Equal(got, c.want) {
+					t.Errorf("answers %v, want %v", got, c.want)
+				}
+				_ = p.conn.Close()
+				_ = s.wait()
+			})
+		})
+	}
+}
+
+func TestADispositionDoesNotGoOverTheEndOfTheNumbers(t *testing.T) {
+	s := new(session)
+	for _, c := range []struct {
+		first, id uint32
+		want      bool
+	}{{5, 6, true}, {5, 7, false}, {5, 5, false}, {1<<32 - 1, 0, false}} {
+		last := settlement{s: s, frame: Disposition{First: c.first, State: Accepted{}}}
+		if got := last.widens(s, RoleSender, c.id); got != c.want {
+			t.Errorf("%d after %d: %v", c.id, c.first, got)
+		}
+		if last.widens(new(session), RoleSender, c.id) || last.widens(s, RoleReceiver, c.id) {
+			t.Errorf("%d after %d, of another session or role", c.id, c.first)
+		}
+	}
+}
