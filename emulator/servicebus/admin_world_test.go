@@ -124,13 +124,6 @@ func (w *world) createSubscription(a *admin.Client, topic, name string, filter a
 	w.must(err)
 }
 
-func (w *world) subscriber(c *azservicebus.Client, topic, subscription string) *azservicebus.Receiver {
-	w.t.Helper()
-	r, err := c.NewReceiverForSubscription(topic, subscription, nil)
-	w.must(err)
-	return r
-}
-
 // taken takes what a subscription holds and leaves it empty.
 func (w *world) taken(topic, subscription string) []*azservicebus.ReceivedMessage {
 	w.t.Helper()

@@ -323,7 +323,7 @@ func like(s, pattern []rune, escape rune, escapes bool) bool {
 			at, p = retryAt, retryPattern
 		}
 	}
-	for p < len(pattern) && pattern[p] == '%' && !(escapes && escape == '%') {
+	for p < len(pattern) && pattern[p] == '%' && (!escapes || escape != '%') {
 		p++
 	}
 	return p == len(pattern)
