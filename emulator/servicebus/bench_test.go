@@ -18,9 +18,15 @@ import (
 // inFlight is how many calls of the SDK are under way at once.
 const inFlight = 64
 
+// places are where the emulator of a benchmark keeps its messages.
+func places(b *testing.B, run func(b *testing.B, folder string)) {
+	b.Run("in memory", func(b *testing.B) { run(b, "") })
+	b.Run("kept", func(b *testing.B) { run(b, b.TempDir()) })
+}
+
 // benchClient is the real SDK against an emulator, both in this process, over loopback TCP.
-func benchClient(b *testing.B) *azservicebus.Client {
-	server, err := servicebus.New(control.New(), servicebus.Config{Namespace: broker.Config{
+func benchClient(b *testing.B, folder string) *azservicebus.Client {
+	server, err := servicebus.New(control.New(), servicebus.Config{Data: folder, Namespace: broker.Config{
 		Queues: []broker.QueueConfig{{Name: "tasks", LockDuration: 5 * time.Minute, TimeToLive: time.Hour}},
 	}})
 	if err != nil {
@@ -75,8 +81,10 @@ func sendAll(b *testing.B, s *azservicebus.Sender, n int) {
 	senders.Wait()
 }
 
-func BenchmarkSend(b *testing.B) {
-	s, err := benchClient(b).NewSender("tasks", nil)
+func BenchmarkSend(b *testing.B) { places(b, benchSend) }
+
+func benchSend(b *testing.B, folder string) {
+	s, err := benchClient(b, folder).NewSender("tasks", nil)
 	if err != nil {
 		b.Fatal(err)
 	}
@@ -86,8 +94,10 @@ func BenchmarkSend(b *testing.B) {
 	b.ReportMetric(float64(b.N)/b.Elapsed().Seconds(), "msg/s")
 }
 
-func BenchmarkReceiveComplete(b *testing.B) {
-	client := benchClient(b)
+func BenchmarkReceiveComplete(b *testing.B) { places(b, benchReceiveComplete) }
+
+func benchReceiveComplete(b *testing.B, folder string) {
+	client := benchClient(b, folder)
 	s, err := client.NewSender("tasks", nil)
 	if err != nil {
 		b.Fatal(err)

@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"runtime/debug"
 	"strconv"
 	"syscall"
 
@@ -63,11 +62,8 @@ func (j *Journal) open(o Options) (err error) {
 	return nil
 }
 
-func (j *Journal) openAs(o *bolt.Options) (db *bolt.DB, err error) {
-	err = guarded(func() error {
-		db, err = bolt.Open(j.path, 0o600, o)
-		return err
-	})
+func (j *Journal) openAs(o *bolt.Options) (*bolt.DB, error) {
+	db, err := bolt.Open(j.path, 0o600, o)
 	switch {
 	case errors.Is(err, bolterrors.ErrTimeout):
 		return nil, fmt.Errorf("%w: another emulator has %s open; end it, or give this one a folder of its own", ErrData, j.path)
@@ -79,30 +75,31 @@ func (j *Journal) openAs(o *bolt.Options) (db *bolt.DB, err error) {
 	return db, nil
 }
 
-// inspect looks at every page of a file that is there, and changes nothing. Opened for writing, bbolt follows the pages
-// in a goroutine of its own, where a damaged one would end the process.
+// inspect looks at a file that is there, under its lock, and changes nothing.
 func (j *Journal) inspect() error {
-	if info, err := os.Stat(j.path); err != nil || info.Size() == 0 {
-		return nil // there is no file yet, or opening will say what is wrong
+	file, err := os.Open(j.path)
+	if err != nil {
+		return nil // there is none yet, or opening it will say what is wrong
+	}
+	defer file.Close()
+	info, err := file.Stat()
+	if err != nil || info.Size() == 0 {
+		return nil
 	}
 	db, err := j.openAs(&bolt.Options{Timeout: tryLock, ReadOnly: true, NoStatistics: true})
 	if err != nil {
 		return err
 	}
-	err = guarded(func() error { return db.View(inspect) })
-	if closed := guarded(db.Close); err == nil {
-		err = closed
+	if err := inspectFile(file, info.Size()); err != nil {
+		return errors.Join(j.damaged(err), db.Close())
 	}
-	switch {
-	case errors.Is(err, ErrData):
+	if err := errors.Join(db.View(isOurs), db.Close()); err != nil {
 		return fmt.Errorf("open %s: %w", j.path, err)
-	case err != nil:
-		return j.damaged(err)
 	}
 	return nil
 }
 
-func inspect(tx *bolt.Tx) error {
+func isOurs(tx *bolt.Tx) error {
 	about := tx.Bucket(bucketAbout)
 	if about == nil {
 		if k, _ := tx.Cursor().First(); k == nil {
@@ -114,25 +111,7 @@ func inspect(tx *bolt.Tx) error {
 		return fmt.Errorf("%w: it has schema version %q and this emulator knows %d; use the emulator that wrote it, "+
 			"or delete it to start afresh", ErrData, found, schema)
 	}
-	return tx.ForEach(func(_ []byte, b *bolt.Bucket) error { return visit(b) })
-}
-
-// visit reads every key and looks at where every value ends.
-func visit(b *bolt.Bucket) error {
-	var last byte
-	return b.ForEach(func(k, v []byte) error {
-		if v == nil {
-			nested := b.Bucket(k)
-			if nested == nil {
-				return errDamage
-			}
-			return visit(nested)
-		}
-		if len(v) > 0 {
-			last ^= v[len(v)-1]
-		}
-		return nil
-	})
+	return nil
 }
 
 func makeBuckets(tx *bolt.Tx) error {
@@ -148,25 +127,10 @@ func (j *Journal) damaged(cause error) error {
 	return fmt.Errorf("%w: %s is damaged (%w); put back a copy of it, or delete it to start afresh", ErrData, j.path, cause)
 }
 
-// errDamage is what guarded makes of a panic, and what a wrong checksum is.
-var errDamage = errors.New("damaged")
-
 // isSystem reports whether it was the system that refused, and not the file.
 func isSystem(err error) bool {
 	_, isErrno := errors.AsType[syscall.Errno](err)
 	return isErrno
-}
-
-// guarded runs what reads the file. bbolt trusts the pages that it finds: in a damaged file it follows them out of the
-// mapped memory, or panics.
-func guarded(read func() error) (err error) {
-	defer debug.SetPanicOnFault(debug.SetPanicOnFault(true))
-	defer func() {
-		if p := recover(); p != nil {
-			err = fmt.Errorf("%w: %v", errDamage, p)
-		}
-	}()
-	return read()
 }
 
 // write puts records into the file, in one transaction.

@@ -41,6 +41,7 @@ type Journal struct {
 	mu       sync.Mutex
 	room     sync.Cond // there is room in pending, or the journal has failed
 	pending  group
+	writing  *group          // nil: none
 	spare    []broker.Record // of the group before, to be used again
 	inFlight int             // groups that are taken and whose answers are not all called
 	answers  []func()        // of groups that are written
@@ -133,11 +134,14 @@ func (j *Journal) Kept(answer func()) {
 		return
 	}
 	defer j.mu.Unlock()
-	if j.err != nil {
-		return
+	switch {
+	case j.err != nil:
+	case len(j.pending.records) == 0 && len(j.pending.answers) == 0 && j.writing != nil:
+		j.writing.answers = append(j.writing.answers, answer) // all that has ended is in it, or before it
+	default:
+		j.pending.answers = append(j.pending.answers, answer)
+		signal(j.wake)
 	}
-	j.pending.answers = append(j.pending.answers, answer)
-	signal(j.wake)
 }
 
 // Failed is closed when the file cannot be written any more; Err says why.
@@ -166,8 +170,8 @@ func (j *Journal) commit() {
 		case <-j.quit:
 			closing = true
 		}
-		g, ok := j.take()
-		if !ok {
+		g := j.take()
+		if g == nil {
 			continue
 		}
 		if len(g.records) > 0 {
@@ -181,27 +185,29 @@ func (j *Journal) commit() {
 }
 
 // take takes what has gathered, between two operations.
-func (j *Journal) take() (group, bool) {
+func (j *Journal) take() *group {
 	j.gate.Lock()
 	defer j.gate.Unlock()
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	g := j.pending
 	if len(g.records) == 0 && len(g.answers) == 0 {
-		return g, false
+		return nil
 	}
 	j.pending = group{records: j.spare}
 	j.spare = nil
+	j.writing = &g
 	j.inFlight++
 	j.room.Broadcast()
-	return g, true
+	return &g
 }
 
 // done hands the answers on, in order.
-func (j *Journal) done(g group) {
+func (j *Journal) done(g *group) {
 	clear(g.records) // or their messages would stay in memory
 	j.mu.Lock()
 	defer j.mu.Unlock()
+	j.writing = nil
 	if cap(g.records) <= maxRecords {
 		j.spare = g.records[:0]
 	}

@@ -12,15 +12,13 @@ import (
 // Load reads everything there is.
 func (j *Journal) Load() (*broker.Snapshot, error) {
 	past := &broker.Snapshot{Contents: make(map[string]*broker.Contents)}
-	err := guarded(func() error {
-		return j.db.View(func(tx *bolt.Tx) error {
-			queues := tx.Bucket(bucketQueues)
-			return queues.ForEachBucket(func(path []byte) error {
-				if err := j.loadQueue(past, string(path), queues.Bucket(path)); err != nil {
-					return fmt.Errorf("%s: %w", path, err)
-				}
-				return nil
-			})
+	err := j.db.View(func(tx *bolt.Tx) error {
+		queues := tx.Bucket(bucketQueues)
+		return queues.ForEachBucket(func(path []byte) error {
+			if err := j.loadQueue(past, string(path), queues.Bucket(path)); err != nil {
+				return fmt.Errorf("%s: %w", path, err)
+			}
+			return nil
 		})
 	})
 	if err != nil {
