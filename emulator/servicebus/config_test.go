@@ -1,6 +1,7 @@
 package servicebus_test
 
 import (
+	"fmt"
 	"reflect"
 	"strings"
 	"testing"
@@ -162,6 +163,39 @@ func TestReadConfigAllowsMoreThanTheOfficialEmulatorAndSaysWhere(t *testing.T) {
 	}
 	if !reflect.DeepEqual(c.Beyond, want) {
 		t.Errorf("beyond the official limits: %q\nwant %q", c.Beyond, want)
+	}
+}
+
+func TestReadConfigCountsQueuesAndTopicsTogether(t *testing.T) {
+	const in = "UserConfig.Namespaces[0]"
+	config := func(queues, topics int) string {
+		list := func(kind, members string, n int) string {
+			elements := make([]string, n)
+			for i := range elements {
+				elements[i] = fmt.Sprintf(`{"Name": "%s%d"%s}`, kind, i, members)
+			}
+			return strings.Join(elements, ",")
+		}
+		return `{"UserConfig": {"Namespaces": [{"Name": "sbemulatorns", "Queues": [` + list("q", "", queues) +
+			`], "Topics": [` + list("t", `, "Subscriptions": [{"Name": "s"}]`, topics) + `]}], "Logging": {"Type": "Console,File"}}}`
+	}
+	for _, row := range []struct {
+		queues, topics int
+		want           []string
+	}{
+		{25, 25, nil},
+		{50, 0, nil},
+		{26, 25, []string{in + ": has 51 queues and topics; the official emulator takes at most 50 together"}},
+		{51, 1, []string{in + ".Queues: has 51 elements; the official emulator takes at most 50"}},
+	} {
+		c, err := servicebus.ReadConfig(strings.NewReader(config(row.queues, row.topics)))
+		if err != nil || !reflect.DeepEqual(c.Beyond, row.want) {
+			t.Errorf("%d queues and %d topics: %q, %v; want %q", row.queues, row.topics, c.Beyond, err, row.want)
+		}
+	}
+	c, err := servicebus.ReadConfig(strings.NewReader(`{"UserConfig": {"Namespaces": [{"Name": "sbemulatorns", "Queues": [], "Topics": [{"Name": "t", "Subscriptions": []}]}], "Logging": {"Type": "File"}}}`))
+	if want := []string{in + ".Topics[0].Subscriptions: has no element; the official emulator wants at least one"}; err != nil || !reflect.DeepEqual(c.Beyond, want) {
+		t.Errorf("a topic without subscriptions: %q, %v; want %q", c.Beyond, err, want)
 	}
 }
 
