@@ -134,7 +134,7 @@ func TestWhatComesBackStandsAtItsOldPlace(t *testing.T) { // B4
 			m, err := r.Receive(w.ctx, nil)
 			w.must(err)
 			w.must(r.ReleaseMessage(w.ctx, m))
-			w.must(p.conn.Close())
+			w.must(r.Close(w.ctx))
 		}},
 	} {
 		t.Run(row.name, func(t *testing.T) {
