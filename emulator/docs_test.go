@@ -3,6 +3,7 @@ package main
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
 	"flag"
 	"fmt"
 	"os"
@@ -49,7 +50,7 @@ func spans(text string) []string {
 func TestTheDocumentNamesEveryFlagAndNoOther(t *testing.T) {
 	text, commands := document(t, "sh")
 	var help bytes.Buffer
-	if _, err := parse([]string{"-h"}, &help); err != flag.ErrHelp {
+	if _, err := parse([]string{"-h"}, &help); !errors.Is(err, flag.ErrHelp) {
 		t.Fatal(err)
 	}
 	named := make(map[string]bool)
