@@ -157,7 +157,7 @@ func (q *Queue) announce() {
 	case len(q.outbox) > 0:
 		at = time.Unix(0, 0) // at once
 	case len(q.deadlines) > 0:
-		at = q.deadlines[0].due().at
+		at = q.deadlines[0].at
 	default:
 		return
 	}
