@@ -121,7 +121,9 @@ func TestAServerWithTheCertificateIsTrustedByWhoReadsTheFile(t *testing.T) {
 			t.Errorf("TLS version %x: %q was negotiated above it", version, got)
 		}
 		_ = here.Close() // a pipe has no room for goodbyes
-		_ = <-served // which the client has judged
+		if err := <-served; refused && err == nil {
+			t.Errorf("TLS version %x: the server took it", version)
+		}
 	}
 	entries, err := os.ReadDir(filepath.Dir(path))
 	if err != nil || len(entries) != 1 {
