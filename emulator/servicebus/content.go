@@ -41,13 +41,51 @@ var brokerOwned = []amqp.Symbol{
 
 // content is a message in the sections it came in. What nobody has a reason to change stays the sender's bytes.
 type content struct {
+	before      *before // nil, as it mostly is, if there is nothing
+	properties  []byte
+	application amqp.Section
+	body        []byte
+	footer      []byte
+}
+
+// before is what stands before the bare message.
+type before struct {
 	header              amqp.Header
 	deliveryAnnotations amqp.Map
 	messageAnnotations  amqp.Map
-	properties          []byte
-	application         amqp.Section
-	body                []byte
-	footer              []byte
+}
+
+// contentOf takes the sections of an encoded message. It keeps views of it.
+func contentOf(sections amqp.Message) (c content, err error) {
+	c = content{properties: sections.Properties, application: sections.ApplicationProperties, body: sections.Body, footer: sections.Footer}
+	var b before
+	if b.header, err = sections.DecodeHeader(); err != nil {
+		return c, fmt.Errorf("header: %w", err)
+	}
+	if b.deliveryAnnotations, err = sections.DeliveryAnnotations.Map(); err != nil {
+		return c, fmt.Errorf("delivery annotations: %w", err)
+	}
+	if b.messageAnnotations, err = sections.MessageAnnotations.Map(); err != nil {
+		return c, fmt.Errorf("message annotations: %w", err)
+	}
+	c.put(b)
+	return c, nil
+}
+
+// head is what stands before the bare message, a copy.
+func (c *content) head() before {
+	if c.before == nil {
+		return before{}
+	}
+	return *c.before
+}
+
+// put replaces what stands before the bare message.
+func (c *content) put(b before) {
+	c.before = nil
+	if b.header != (amqp.Header{}) || len(b.deliveryAnnotations)+len(b.messageAnnotations) > 0 {
+		c.before = &b
+	}
 }
 
 // parseMessage reads an encoded message as a sender gave it. The message keeps views of raw.
@@ -56,15 +94,14 @@ func parseMessage(hub *control.Hub, raw []byte) (*broker.Message, error) {
 	if err != nil {
 		return nil, err
 	}
-	c := &content{properties: sections.Properties, application: sections.ApplicationProperties, body: sections.Body, footer: sections.Footer}
-	if c.header, err = sections.DecodeHeader(); err != nil {
-		return nil, fmt.Errorf("header: %w", err)
+	// One piece of memory for both: there may be a million of them.
+	var made struct {
+		message broker.Message
+		content content
 	}
-	if c.deliveryAnnotations, err = sections.DeliveryAnnotations.Map(); err != nil {
-		return nil, fmt.Errorf("delivery annotations: %w", err)
-	}
-	if c.messageAnnotations, err = sections.MessageAnnotations.Map(); err != nil {
-		return nil, fmt.Errorf("message annotations: %w", err)
+	c, m := &made.content, &made.message
+	if *c, err = contentOf(sections); err != nil {
+		return nil, err
 	}
 	if _, err := sections.ApplicationProperties.Map(); err != nil {
 		return nil, fmt.Errorf("application properties: %w", err)
@@ -80,13 +117,13 @@ func parseMessage(hub *control.Hub, raw []byte) (*broker.Message, error) {
 			return nil, fmt.Errorf("properties: %w", err)
 		}
 	}
-	m := &broker.Message{
+	*m = broker.Message{
 		ID:            idText(properties.MessageID),
 		CorrelationID: idText(properties.CorrelationID),
 		Subject:       properties.Subject.Or(""),
 		SessionID:     properties.GroupID.Or(""),
 		InSession:     properties.GroupID.Set,
-		TimeToLive:    time.Duration(c.header.TTL.Or(0)) * time.Millisecond,
+		TimeToLive:    time.Duration(c.head().header.TTL.Or(0)) * time.Millisecond,
 		Size:          len(raw),
 		HeaderSize:    len(raw) - len(sections.Body) - len(sections.Footer),
 		Content:       c,
@@ -97,21 +134,26 @@ func parseMessage(hub *control.Hub, raw []byte) (*broker.Message, error) {
 
 // adoptAnnotations takes away what belongs to the broker, and reads the one annotation that orders something.
 func (c *content) adoptAnnotations(hub *control.Hub) (scheduled time.Time, err error) {
+	if c.before == nil {
+		return time.Time{}, nil
+	}
+	b := c.head()
 	if !hub.Off("servicebus.stripped-annotations") {
 		for _, name := range brokerOwned {
-			c.messageAnnotations = without(c.messageAnnotations, name)
+			b.messageAnnotations = without(b.messageAnnotations, name)
 		}
-		c.deliveryAnnotations = without(c.deliveryAnnotations, annotationToken)
+		b.deliveryAnnotations = without(b.deliveryAnnotations, annotationToken)
 	}
 	if hub.Off("servicebus.foreign-annotations") {
-		c.messageAnnotations, c.deliveryAnnotations = nil, nil
+		b.messageAnnotations, b.deliveryAnnotations = nil, nil
 	}
-	if v, ok := annotation(c.messageAnnotations, annotationPartition); ok && v != nil {
+	c.put(b)
+	if v, ok := annotation(b.messageAnnotations, annotationPartition); ok && v != nil {
 		if _, ok := v.(string); !ok {
 			return time.Time{}, fmt.Errorf("%s is of type %T: %w: it must be a string", annotationPartition, v, broker.ErrInvalid)
 		}
 	}
-	v, ok := annotation(c.messageAnnotations, annotationScheduled)
+	v, ok := annotation(b.messageAnnotations, annotationScheduled)
 	if !ok {
 		return time.Time{}, nil
 	}
@@ -206,7 +248,8 @@ func encode(hub *control.Hub, d *broker.Delivery) ([][]byte, error) {
 
 // appendHead appends the sections before the bare message: what the broker knows, and what the sender said there.
 func (c *content) appendHead(dst []byte, hub *control.Hub, d *broker.Delivery) ([]byte, error) {
-	header := c.header
+	own := c.head()
+	header := own.header
 	header.DeliveryCount = amqp.Some(d.Failures)
 	if hub.Off("servicebus.count-from-zero") {
 		header.DeliveryCount = amqp.Some(d.Failures + 1)
@@ -217,7 +260,7 @@ func (c *content) appendHead(dst []byte, hub *control.Hub, d *broker.Delivery) (
 	}
 	dst = amqp.AppendHeader(dst, header)
 
-	delivery := c.deliveryAnnotations
+	delivery := own.deliveryAnnotations
 	if !d.LockedUntil.IsZero() && (!d.Deferred || !hub.Off("servicebus.deferred-lock-token")) {
 		delivery = append(slices.Clip(delivery), amqp.Entry{Key: annotationToken, Value: amqp.UUID(d.Token)})
 	}
@@ -228,7 +271,7 @@ func (c *content) appendHead(dst []byte, hub *control.Hub, d *broker.Delivery) (
 		}
 	}
 	// Exactly these: a client must not learn to rely on annotations that the service does not send.
-	annotations := append(slices.Clip(c.messageAnnotations),
+	annotations := append(slices.Clip(own.messageAnnotations),
 		amqp.Entry{Key: annotationSequence, Value: d.SequenceNumber},
 		amqp.Entry{Key: annotationEnqueued, Value: d.EnqueuedAt})
 	if !d.LockedUntil.IsZero() {

@@ -83,7 +83,7 @@ func (s *Server) watchJournal() {
 
 // awaitKept waits until everything that has been done so far outlives the process. It reports false if it never will.
 func (s *Server) awaitKept() bool {
-	if s.journal == nil {
+	if !s.namespace.Lasting() {
 		return true
 	}
 	kept := make(chan struct{})
@@ -91,7 +91,7 @@ func (s *Server) awaitKept() bool {
 	select {
 	case <-kept:
 		return true
-	case <-s.journal.Failed():
+	case <-s.Failed():
 		return false
 	}
 }
@@ -108,17 +108,18 @@ func (codec) AppendContent(dst []byte, v any) ([]byte, error) {
 	if !ok {
 		return nil, fmt.Errorf("content is of type %T", v)
 	}
+	own := c.head()
 	var err error
-	if c.header != (amqp.Header{}) {
-		dst = amqp.AppendHeader(dst, c.header)
+	if own.header != (amqp.Header{}) {
+		dst = amqp.AppendHeader(dst, own.header)
 	}
-	if len(c.deliveryAnnotations) > 0 {
-		if dst, err = amqp.AppendMap(dst, amqp.KindDeliveryAnnotations, c.deliveryAnnotations); err != nil {
+	if len(own.deliveryAnnotations) > 0 {
+		if dst, err = amqp.AppendMap(dst, amqp.KindDeliveryAnnotations, own.deliveryAnnotations); err != nil {
 			return nil, fmt.Errorf("delivery annotations: %w", err)
 		}
 	}
-	if len(c.messageAnnotations) > 0 {
-		if dst, err = amqp.AppendMap(dst, amqp.KindMessageAnnotations, c.messageAnnotations); err != nil {
+	if len(own.messageAnnotations) > 0 {
+		if dst, err = amqp.AppendMap(dst, amqp.KindMessageAnnotations, own.messageAnnotations); err != nil {
 			return nil, fmt.Errorf("message annotations: %w", err)
 		}
 	}
@@ -134,17 +135,11 @@ func (codec) Content(encoded []byte) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	c := &content{properties: sections.Properties, application: sections.ApplicationProperties, body: sections.Body, footer: sections.Footer}
-	if c.header, err = sections.DecodeHeader(); err != nil {
-		return nil, fmt.Errorf("header: %w", err)
+	c, err := contentOf(sections)
+	if err != nil {
+		return nil, err
 	}
-	if c.deliveryAnnotations, err = sections.DeliveryAnnotations.Map(); err != nil {
-		return nil, fmt.Errorf("delivery annotations: %w", err)
-	}
-	if c.messageAnnotations, err = sections.MessageAnnotations.Map(); err != nil {
-		return nil, fmt.Errorf("message annotations: %w", err)
-	}
-	return c, nil
+	return &c, nil
 }
 
 // AppendChanges writes application properties.

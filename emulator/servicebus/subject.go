@@ -53,7 +53,7 @@ func (s *subject) System(name string) (any, bool) {
 		if s.repartition {
 			return optional(s.partition)
 		}
-		v, _ := annotation(s.content.messageAnnotations, annotationPartition)
+		v, _ := annotation(s.content.head().messageAnnotations, annotationPartition)
 		key, ok := v.(string)
 		return key, ok
 	case "ScheduledEnqueueTimeUtc":
@@ -225,10 +225,12 @@ func (s *subject) message() (*broker.Message, error) {
 		}
 	}
 	if s.repartition {
-		c.messageAnnotations = without(slices.Clone(c.messageAnnotations), annotationPartition)
+		b := c.head()
+		b.messageAnnotations = without(slices.Clone(b.messageAnnotations), annotationPartition)
 		if s.partition != nil {
-			c.messageAnnotations = append(c.messageAnnotations, amqp.Entry{Key: annotationPartition, Value: *s.partition})
+			b.messageAnnotations = append(b.messageAnnotations, amqp.Entry{Key: annotationPartition, Value: *s.partition})
 		}
+		c.put(b)
 	}
 	m := *s.original
 	grown := len(c.properties) + len(c.application) - len(s.content.properties) - len(s.content.application)

@@ -8,8 +8,7 @@ import (
 
 // lock gives a reserved entry a new lock that starts now.
 func (q *Queue) lock(e *entry, client string, now time.Time) {
-	e.state, e.client = Locked, client
-	e.token = NewToken()
+	e.state, e.custody = Locked, &custody{token: NewToken(), client: client}
 	defer q.note(Altered, e)
 	q.locks[e.token] = e
 	if s := e.session; s != nil {
@@ -24,11 +23,12 @@ func (q *Queue) lock(e *entry, client string, now time.Time) {
 }
 
 func (q *Queue) unlock(e *entry) {
-	if e.state == Locked {
+	if e.custody != nil {
 		delete(q.locks, e.token)
 		if e.session != nil {
 			delete(e.session.held, e)
 		}
+		e.custody = nil
 	}
 }
 

@@ -64,7 +64,7 @@ func NewToken() Token {
 }
 
 // State is where a message stands.
-type State int
+type State uint8
 
 const (
 	// Available waits for a consumer.
@@ -102,25 +102,31 @@ type Delivery struct {
 	Changes map[string]any
 }
 
-// entry is a message in one queue. All fields belong to the queue's mutex.
+// entry is a message in one queue. All fields belong to the queue's mutex. A queue may hold a million of them, of which
+// few are locked.
 type entry struct {
-	message     *Message
-	seq         int64
-	state       State
-	enqueued    time.Time
-	ttl         time.Duration
-	failures    uint32
-	token       Token
-	lockedUntil time.Time
-	client      string // who holds the lock
-	deferred    bool   // it was put aside, and is deferred again when its lock ends
-	session     *session
-	hops        int    // how often it was forwarded
-	number      int64  // its sequence number where it was sent first, if it was forwarded since
-	source      string // the path it was dead-lettered from
-	changes     map[string]any
+	message  *Message
+	seq      int64
+	enqueued time.Time
+	ttl      time.Duration
+	state    State
+	deferred bool // it was put aside, and is deferred again when its lock ends
+	failures uint32
+	*custody // while it is Locked, and nil otherwise
+	session  *session
+	hops     int    // how often it was forwarded
+	number   int64  // its sequence number where it was sent first, if it was forwarded since
+	source   string // the path it was dead-lettered from
+	changes  map[string]any
 
 	deadline deadline // the end of the time to live, of the lock, or of the schedule
+}
+
+// custody is the lock of an entry.
+type custody struct {
+	token       Token
+	lockedUntil time.Time
+	client      string // who holds it
 }
 
 func (e *entry) due() *deadline { return &e.deadline }

@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"time"
 )
 
 // restore makes the namespace as it was. Nothing of it is told to the journal, which knows.
@@ -101,8 +100,10 @@ func (q *Queue) entryOf(s *Stored) *entry {
 		message: s.Message, seq: s.SequenceNumber, enqueued: s.EnqueuedAt, ttl: s.TimeToLive,
 		hops: s.Hops, number: s.EnqueuedNumber, source: s.Source,
 		state: s.State, deferred: s.Deferred, failures: s.Failures, changes: s.Changes,
-		token: s.Token, lockedUntil: s.LockedUntil, client: s.Client,
 		deadline: deadline{index: -1},
+	}
+	if e.state == Locked {
+		e.custody = &custody{token: s.Token, lockedUntil: s.LockedUntil, client: s.Client}
 	}
 	if q.config.RequiresSession && e.message.InSession && e.state == Locked {
 		// The lock was that of its session, which ended with its consumer, and that counts nothing.
@@ -110,7 +111,7 @@ func (q *Queue) entryOf(s *Stored) *entry {
 		if e.deferred {
 			e.state = Deferred
 		}
-		e.token, e.lockedUntil, e.client = Token{}, time.Time{}, ""
+		e.custody = nil
 	}
 	return e
 }
