@@ -46,7 +46,7 @@ type ledger struct {
 	older   []string         // of once, before the last kill
 	state   int              // of the session
 	asked   int              // last asked for
-	notes   []string
+	settled int              // answers to settlements
 
 	renewed, resolved int // locks that were found again, and messages of which an answer was missing
 }
@@ -59,7 +59,7 @@ func newLedger(t *testing.T) *ledger {
 func (l *ledger) counts() map[string]int {
 	counts := map[string]int{
 		"messages": len(l.work), "published": len(l.news), "sent twice": len(l.once), "states": l.state,
-		"locks found again": l.renewed, "answers missing": l.resolved,
+		"settled": l.settled, "locks found again": l.renewed, "answers missing": l.resolved,
 	}
 	for _, m := range l.work {
 		for what, is := range map[string]bool{
@@ -72,12 +72,6 @@ func (l *ledger) counts() map[string]int {
 		}
 	}
 	return counts
-}
-
-func (l *ledger) note(format string, args ...any) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	l.notes = append(l.notes, fmt.Sprintf(format, args...))
 }
 
 func (l *ledger) begin(id string) *fate {

@@ -147,9 +147,10 @@ func consumeHeld(ctx context.Context, c *azservicebus.Client, l *ledger, id func
 		return err
 	}
 	for _, m := range l.someHeld() {
-		held := m.held
+		held := *m.held
+		held.RawAMQPMessage = nil // or the SDK would settle it on the link that is gone
 		l.answered(func() { m.held = nil })
-		if err := settle(ctx, r, l, m, held); err != nil {
+		if err := settle(ctx, r, l, m, &held); err != nil {
 			return err
 		}
 	}
@@ -205,7 +206,10 @@ func settle(ctx context.Context, r *azservicebus.Receiver, l *ledger, m *fate, r
 		err = r.DeferMessage(ctx, received, nil)
 	}
 	if err == nil {
-		l.answered(done)
+		l.answered(func() {
+			done()
+			l.settled++
+		})
 		return nil
 	}
 	if sdk, ok := errors.AsType[*azservicebus.Error](err); ok && sdk.Code == azservicebus.CodeLockLost {

@@ -146,6 +146,9 @@ func (r *receiver) run() {
 // deliver puts on the link what there is and what the credit allows.
 func (r *receiver) deliver() {
 	if !r.resend() {
+		if r.unsent.Load() == 0 {
+			r.connection.log("drain", r.link.Drained()) // if the client has taken its credit back that way
+		}
 		return
 	}
 	for {

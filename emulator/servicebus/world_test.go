@@ -77,6 +77,9 @@ func inPacedBubble(t *testing.T, pace time.Duration, test func(t *testing.T, w *
 // inBubbleOf is inBubble with another namespace.
 func inBubbleOf(t *testing.T, c servicebus.Config, test func(t *testing.T, w *world)) {
 	t.Helper()
+	if *kept {
+		c.Data = t.TempDir()
+	}
 	synctest.Test(t, func(t *testing.T) {
 		hub := control.New()
 		breakRule(t, hub)
