@@ -9,6 +9,8 @@ import (
 	"time"
 
 	"github.com/Azure/azure-sdk-for-go/sdk/messaging/azservicebus"
+
+	"oneeffect/emulator/control"
 )
 
 // known is what the client knows of something: that it has happened, that it has not, or neither.
@@ -47,6 +49,7 @@ type ledger struct {
 	state   int              // of the session
 	asked   int              // last asked for
 	settled int              // answers to settlements
+	markers int
 
 	renewed, resolved int // locks that were found again, and messages of which an answer was missing
 }
@@ -153,6 +156,7 @@ func (l *ledger) audit(v *victim) {
 	defer cancel()
 	c := v.client("auditor")
 	defer func() { _ = c.Close(ctx) }()
+	l.awaitRelay(ctx, v, c)
 	found := make(map[string][]place)
 	live, dead := l.receiver(c.NewReceiverForQueue("work", nil)), l.receiver(c.NewReceiverForQueue("work", &azservicebus.ReceiverOptions{SubQueue: azservicebus.SubQueueDeadLetter}))
 	for _, m := range l.all(ctx, live) {
@@ -178,6 +182,23 @@ func (l *ledger) audit(v *victim) {
 		l.renewed++
 	}
 	l.auditRest(ctx, c)
+}
+
+// awaitRelay waits until everything that was under way to work has come: what is sent last, comes last.
+func (l *ledger) awaitRelay(ctx context.Context, v *victim, c *azservicebus.Client) {
+	l.markers++
+	m := l.begin(fmt.Sprintf("marker-%d", l.markers))
+	s, err := c.NewSender("relay", nil)
+	if err == nil {
+		err = s.SendMessage(ctx, newMessage(m.id), nil)
+	}
+	if err == nil {
+		err = v.await(ctx, func(e control.Event) bool { return e.Kind == "enqueued" && e.Entity == "work" && e.Key == m.id })
+	}
+	if err != nil {
+		l.t.Fatalf("send through the relay: %v", err)
+	}
+	m.sent = yes
 }
 
 func (l *ledger) receiver(r *azservicebus.Receiver, err error) *azservicebus.Receiver {

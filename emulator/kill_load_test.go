@@ -17,17 +17,20 @@ func newMessage(id string) *azservicebus.Message {
 	return &azservicebus.Message{MessageID: &id, Body: []byte("the body of " + id)}
 }
 
-func sendOneByOne(ctx context.Context, c *azservicebus.Client, l *ledger, id func() string) error {
-	s, err := c.NewSender("work", nil)
-	if err != nil {
-		return err
-	}
-	for {
-		m := l.begin(id())
-		if err := s.SendMessage(ctx, newMessage(m.id), nil); err != nil {
+// sendTo sends one message after the other.
+func sendTo(queue string) func(ctx context.Context, c *azservicebus.Client, l *ledger, id func() string) error {
+	return func(ctx context.Context, c *azservicebus.Client, l *ledger, id func() string) error {
+		s, err := c.NewSender(queue, nil)
+		if err != nil {
 			return err
 		}
-		l.answered(func() { m.sent = yes })
+		for {
+			m := l.begin(id())
+			if err := s.SendMessage(ctx, newMessage(m.id), nil); err != nil {
+				return err
+			}
+			l.answered(func() { m.sent = yes })
+		}
 	}
 }
 

@@ -19,6 +19,8 @@ import (
 	"time"
 
 	"github.com/Azure/azure-sdk-for-go/sdk/messaging/azservicebus"
+
+	"oneeffect/emulator/control"
 )
 
 var kills = flag.Int("kills", 10, "how often the emulator is killed under load")
@@ -90,12 +92,12 @@ func (v *victim) kill() {
 	}
 }
 
-// await returns when the event log has come to an event.
-func (v *victim) await(ctx context.Context, seq uint64) error {
+// await returns when the event log has come to an event like that.
+func (v *victim) await(ctx context.Context, like func(control.Event) bool) error {
 	transport := &http.Transport{}
 	defer transport.CloseIdleConnections()
 	client := &http.Client{Transport: transport}
-	for last := uint64(0); last < seq; {
+	for last := uint64(0); ; {
 		r, err := http.NewRequestWithContext(ctx, http.MethodGet, fmt.Sprintf("http://%s/control/events?after=%d&wait=30s", v.addresses["control"], last), nil)
 		if err != nil {
 			return err
@@ -106,19 +108,21 @@ func (v *victim) await(ctx context.Context, seq uint64) error {
 		}
 		before := last
 		lines := json.NewDecoder(answer.Body)
-		for last < seq {
-			var e struct{ Seq uint64 }
-			if lines.Decode(&e) != nil {
-				break
+		var e control.Event
+		for err == nil && !like(e) {
+			e = control.Event{}
+			if err = lines.Decode(&e); err == nil {
+				last = e.Seq
 			}
-			last = e.Seq
 		}
 		_ = answer.Body.Close() // there is nothing to be lost
-		if last == before {
+		switch {
+		case err == nil:
+			return nil
+		case last == before:
 			return fmt.Errorf("after event %d nothing has come for half a minute", last)
 		}
 	}
-	return nil
 }
 
 func (v *victim) client(name string) *azservicebus.Client {
@@ -138,6 +142,7 @@ const killConfig = `{"UserConfig": {"Logging": {"Type": "File"}, "Namespaces": [
 	"Queues": [
 		{"Name": "work", "Properties": {"LockDuration": "PT5M", "MaxDeliveryCount": 10}},
 		{"Name": "once", "Properties": {"RequiresDuplicateDetection": true, "DuplicateDetectionHistoryTimeWindow": "PT5M"}},
+		{"Name": "relay", "Properties": {"ForwardTo": "work"}},
 		{"Name": "steps", "Properties": {"RequiresSession": true}}
 	],
 	"Topics": [{"Name": "news", "Properties": {}, "Subscriptions": [{"Name": "left", "Properties": {}}, {"Name": "right", "Properties": {}}]}]
@@ -188,7 +193,7 @@ func loadAndKill(t *testing.T, v *victim, l *ledger, round int) {
 	client := v.client("load")
 	var working sync.WaitGroup
 	for who, work := range []func(context.Context, *azservicebus.Client, *ledger, func() string) error{
-		sendOneByOne, sendOneByOne, sendBatches, publish, schedule, sendTwice, keepState, consumeHeld, consume,
+		sendTo("work"), sendTo("work"), sendTo("relay"), sendBatches, publish, schedule, sendTwice, keepState, consumeHeld, consume,
 	} {
 		n := 0
 		id := func() string {
@@ -201,7 +206,8 @@ func loadAndKill(t *testing.T, v *victim, l *ledger, round int) {
 			}
 		})
 	}
-	err := v.await(ctx, 50+rand.Uint64N(1500))
+	last := 50 + rand.Uint64N(1500)
+	err := v.await(ctx, func(e control.Event) bool { return e.Seq >= last })
 	v.doomed.Store(true)
 	v.kill()
 	cancel() // the SDK would wait for an answer that does not come
