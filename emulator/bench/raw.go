@@ -99,36 +99,14 @@ func (p *peer) readAll(take func(*amqp.Transfer) error) error {
 	}
 }
 
-// measureRaw measures what the server can do for a client that costs little.
-func measureRaw(ctx context.Context, b *bench) (err error) {
-	s, err := b.start(ctx, "raw")
-	if err != nil {
-		return err
-	}
-	defer func() { err = errors.Join(err, s.stop()) }()
-	r, err := dialBlaster(ctx, s, queueWork)
-	if err != nil {
-		return err
-	}
-	defer func() { err = errors.Join(err, r.close()) }()
-	if err := errors.Join(r.send(1000), r.receive(1000)); err != nil { // warms up
-		return err
-	}
-	n := 2 * b.Messages
-	for range b.Repeat {
-		send := workload{
-			rate: b.table.row("raw: send", "messages/s", goal{}, "sdk: send"),
-			cpu:  "raw: send",
-			run:  func() error { return r.send(n) },
-		}
-		receive := workload{
-			rate: b.table.row("raw: receive and complete", "messages/s", goal{}, "sdk: receive and complete"),
-			cpu:  "raw: receive and complete",
-			run:  func() error { return r.receive(n) },
-		}
-		if err := errors.Join(b.timed(s, n, send), b.timed(s, n, receive)); err != nil {
-			return err
-		}
-	}
-	return nil
+// rawClient is a blaster in a comparison. Its context is that of its peers.
+type rawClient struct{ *blaster }
+
+func dialRaw(ctx context.Context, s *server) (client, error) {
+	b, err := dialBlaster(ctx, s, queueWork)
+	return rawClient{b}, err
 }
+
+func (c rawClient) send(_ context.Context, n int) error    { return c.blaster.send(n) }
+func (c rawClient) receive(_ context.Context, n int) error { return c.blaster.receive(n) }
+func (c rawClient) close(context.Context) error            { return c.blaster.close() }
