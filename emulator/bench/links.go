@@ -26,8 +26,7 @@ func measureLinks(ctx context.Context, b *bench) error {
 	if err != nil {
 		return err
 	}
-	// Both are asked something on the control port, whose connection stays; this one more than once, so that what
-	// meets a new connection has ended.
+	// Both are asked something on the control port, whose connection stays.
 	for range 5 {
 		if _, err := idle.ask(ctx, http.MethodGet, "/control/clock", ""); err != nil {
 			return err

@@ -94,8 +94,8 @@ func (s *server) stop() error {
 	return nil
 }
 
-// goroutines ends the emulator by the signal that makes a Go program tell its goroutines, and counts those that are not
-// the runtime's own.
+// goroutines ends the emulator by the signal that makes a Go program tell its goroutines, and counts those that are
+// neither the runtime's own nor those of net/http, which the control port has.
 func (s *server) goroutines() (int, error) {
 	if err := s.process.Signal(syscall.SIGQUIT); err != nil {
 		return 0, fmt.Errorf("ask the emulator for its goroutines: %w", err)
@@ -125,7 +125,8 @@ func (t *tail) Write(p []byte) (int, error) {
 		if t.line = append(t.line, c); c != '\n' {
 			continue
 		}
-		if by, ok := strings.CutPrefix(string(t.line), "created by "); ok && !strings.HasPrefix(by, "runtime.") {
+		by, ok := strings.CutPrefix(string(t.line), "created by ")
+		if ok && !strings.HasPrefix(by, "runtime.") && !strings.HasPrefix(by, "net/http.") {
 			t.goroutines++
 		}
 		t.line = t.line[:0]
