@@ -5,6 +5,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
 	"flag"
 	"fmt"
 	"math/rand/v2"
@@ -53,7 +54,12 @@ func startVictim(t *testing.T, args ...string) *victim {
 	if err != nil {
 		t.Fatal(err)
 	}
-	v := &victim{t: t, cmd: exec.Command(program, append(append([]string{}, anyPorts...), args...)...), addresses: make(map[string]string), ended: make(chan error, 1)}
+	return startVictimAs(t, exec.Command(program, append(append([]string{}, anyPorts...), args...)...))
+}
+
+func startVictimAs(t *testing.T, cmd *exec.Cmd) *victim {
+	t.Helper()
+	v := &victim{t: t, cmd: cmd, addresses: make(map[string]string), ended: make(chan error, 1)}
 	v.cmd.Env = append(os.Environ(), asEmulator+"=1")
 	v.cmd.Stderr = &v.stderr
 	stdout, err := v.cmd.StdoutPipe()
@@ -215,5 +221,52 @@ func loadAndKill(t *testing.T, v *victim, l *ledger, round int) {
 	_ = client.Close(t.Context()) // its connection is gone
 	if err != nil {
 		t.Fatalf("load: %v", err)
+	}
+}
+
+// TestADiskThatTakesNoMoreEndsTheEmulator runs the emulator where no file may become larger than a megabyte or two.
+func TestADiskThatTakesNoMoreEndsTheEmulator(t *testing.T) {
+	program, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	data := t.TempDir()
+	args := append([]string{"-c", `ulimit -f 2000 && exec "$0" "$@"`, program}, anyPorts...)
+	v := startVictimAs(t, exec.Command("sh", append(args, "-data", data)...))
+	send := func(s *azservicebus.Sender, id string) error {
+		m := newMessage(id)
+		m.Body = bytes.Repeat([]byte("x"), 10_000)
+		return s.SendMessage(t.Context(), m, nil)
+	}
+	client := v.client("sender")
+	s, err := client.NewSender("tasks", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	answered := 0
+	for send(s, fmt.Sprint(answered)) == nil {
+		answered++
+	}
+	_ = client.Close(t.Context()) // its connection is gone
+	err = <-v.ended
+	v.ended <- err
+	if exit, ok := errors.AsType[*exec.ExitError](err); !ok || exit.ExitCode() != 1 {
+		t.Errorf("the emulator has ended with %v", err)
+	}
+	for _, want := range []string{"emulator: keep the namespace in " + data, "file too large", "make room", "start again"} {
+		if !strings.Contains(v.stderr.String(), want) {
+			t.Errorf("it does not say %q but\n%s", want, &v.stderr)
+		}
+	}
+	v = startVictim(t, "-data", data)
+	client = v.client("auditor")
+	defer func() { _ = client.Close(t.Context()) }()
+	r, err := client.NewReceiverForQueue("tasks", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	l := newLedger(t)
+	if there := len(l.all(t.Context(), r)); answered == 0 || there < answered || there > answered+1 {
+		t.Errorf("%d messages were answered and %d are there", answered, there)
 	}
 }

@@ -252,6 +252,7 @@ func TestWhatIsWrongWithTheFlagsIsSaidAtOnceWithItsRemedy(t *testing.T) {
 		{"an address for the identity", []string{"-msi", "192.0.2.1:0"}, []string{"-msi 192.0.2.1:0", "-expose"}},
 		{"no folder for the authority", []string{"-ca-file", "/no/such/ca.pem"}, []string{"-ca-file", "/no/such"}},
 		{"a host that is none", []string{"-tls-host", "two words"}, []string{"-tls-host", `"two words"`}},
+		{"a data folder that is a file", []string{"-data", broken}, []string{"-data " + broken, "make the data folder"}},
 		{"no such configuration", []string{"-config", "/no/such.json"}, []string{"-config", "no such file"}},
 		{"a wrong configuration", []string{"-config", broken}, []string{"-config " + broken, "Namespaces", "Logging"}},
 	} {
@@ -318,7 +319,7 @@ func TestHelpListsTheFlags(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, flag := range []string{"-amqp", "-cosmos", "-downstream", "-control", "-config", "-sas-key", "-cosmos-key",
-		"-cosmos-compute", "-cosmos-endpoint", "-cosmos-consistency", "-expose", "-msi", "-ca-file", "-tls-host"} {
+		"-cosmos-compute", "-cosmos-endpoint", "-cosmos-consistency", "-expose", "-msi", "-ca-file", "-tls-host", "-data"} {
 		if !strings.Contains(stdout.String(), "\n  "+flag) {
 			t.Errorf("%s is not listed", flag)
 		}
