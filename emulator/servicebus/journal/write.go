@@ -15,7 +15,6 @@ type writer struct {
 	codec  Codec
 	queues *bolt.Bucket
 	open   map[string]*queueWriter
-	buffer []byte
 }
 
 // queueWriter writes to one queue's bucket.
