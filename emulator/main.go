@@ -125,6 +125,9 @@ func assemble(s settings, log *slog.Logger) (*emulators, error) {
 	if err != nil {
 		return nil, err
 	}
+	for _, beyond := range config.Beyond {
+		log.Warn("beyond the limits of the official emulator", slog.String("config", beyond))
+	}
 	config.MessagingSKU = s.tier
 	config.Keys = keys(s.sasKey)
 	config.Pace = s.pace
