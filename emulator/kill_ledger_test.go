@@ -38,7 +38,8 @@ type fate struct {
 
 // ledger is what the clients of all rounds have been told.
 type ledger struct {
-	t *testing.T
+	t     *testing.T
+	begun time.Time
 
 	mu      sync.Mutex
 	work    map[string]*fate
@@ -55,7 +56,7 @@ type ledger struct {
 }
 
 func newLedger(t *testing.T) *ledger {
-	return &ledger{t: t, work: make(map[string]*fate), news: make(map[string]known), once: make(map[string]known)}
+	return &ledger{t: t, begun: time.Now(), work: make(map[string]*fate), news: make(map[string]known), once: make(map[string]known)}
 }
 
 // counts says how much was done, of each kind.
@@ -125,12 +126,16 @@ func (l *ledger) received(r *azservicebus.ReceivedMessage) *fate {
 		l.t.Errorf("received %s, which is settled: %+v", m.id, *m)
 	case m.held != nil:
 		l.t.Errorf("received %s, which is locked until %v", m.id, m.held.LockedUntil)
-	case r.DeliveryCount != m.count+1:
+	case r.DeliveryCount <= m.count || r.DeliveryCount > m.count+1 && !l.late():
 		l.t.Errorf("received %s as delivery %d, want %d", m.id, r.DeliveryCount, m.count+1)
 	}
-	m.sent, m.number = yes, *r.SequenceNumber
+	m.sent, m.number, m.count = yes, *r.SequenceNumber, r.DeliveryCount-1
 	return m
 }
+
+// late reports whether locks may have run out of which nobody knows: those of messages that were on their way to a client
+// when the emulator was killed. Counts may have gone up by then.
+func (l *ledger) late() bool { return time.Since(l.begun) > 4*time.Minute }
 
 // someHeld returns some of what is held under a lock.
 func (l *ledger) someHeld() (taken []*fate) {
@@ -265,14 +270,14 @@ func (l *ledger) auditOne(m *fate, found []place) {
 		return
 	}
 	m.sent, m.gone = yes, no
-	if m.dead == yes && !p.dead || m.dead == no && p.dead && m.count+1 < 10 {
+	if m.dead == yes && !p.dead || m.dead == no && p.dead && m.count+1 < 10 && !l.late() {
 		fail("is in the dead letters: %t", p.dead)
 	}
 	if !p.dead && m.number != 0 && *p.m.SequenceNumber != m.number {
 		fail("has number %d", *p.m.SequenceNumber)
 	}
 	count := p.m.DeliveryCount - 1
-	if count < m.count || count > m.count+1 || count > m.count && !m.failing {
+	if count < m.count || (count > m.count+1 || count > m.count && !m.failing) && !l.late() {
 		fail("has failed %d times", count)
 	}
 	deferred := p.m.State == azservicebus.MessageStateDeferred
