@@ -51,6 +51,7 @@ func TestTheRawClientSendsAndCompletesEveryMessageOnce(t *testing.T) {
 		if err := b.close(); err != nil {
 			t.Error(err)
 		}
+		synctest.Wait() // the server hears of the end when its reader does
 		counts := make(map[string]int)
 		for _, e := range hub.Events(0) {
 			counts[e.Kind]++
