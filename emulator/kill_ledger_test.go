@@ -51,6 +51,7 @@ type ledger struct {
 	asked   int              // last asked for
 	settled int              // answers to settlements
 	markers int
+	there   int // messages of work, at the last audit
 
 	renewed, resolved int // locks that were found again, and messages of which an answer was missing
 }
@@ -137,6 +138,13 @@ func (l *ledger) received(r *azservicebus.ReceivedMessage) *fate {
 // when the emulator was killed. Counts may have gone up by then.
 func (l *ledger) late() bool { return time.Since(l.begun) > 4*time.Minute }
 
+// crowded reports whether there is enough to do for those who receive: looking at all of it takes longer every time.
+func (l *ledger) crowded() bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.there > 3_000
+}
+
 // someHeld returns some of what is held under a lock.
 func (l *ledger) someHeld() (taken []*fate) {
 	l.mu.Lock()
@@ -170,6 +178,7 @@ func (l *ledger) audit(v *victim) {
 	for _, m := range l.all(ctx, dead) {
 		found[m.MessageID] = append(found[m.MessageID], place{true, m})
 	}
+	l.there = len(found)
 	for id := range found {
 		if l.work[id] == nil {
 			l.t.Errorf("%s is there and was never sent", id)

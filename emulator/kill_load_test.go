@@ -24,13 +24,14 @@ func sendTo(queue string) func(ctx context.Context, c *azservicebus.Client, l *l
 		if err != nil {
 			return err
 		}
-		for {
+		for !l.crowded() {
 			m := l.begin(id())
 			if err := s.SendMessage(ctx, newMessage(m.id), nil); err != nil {
 				return err
 			}
 			l.answered(func() { m.sent = yes })
 		}
+		return nil
 	}
 }
 
@@ -40,7 +41,7 @@ func sendBatches(ctx context.Context, c *azservicebus.Client, l *ledger, id func
 	if err != nil {
 		return err
 	}
-	for {
+	for !l.crowded() {
 		batch, err := s.NewMessageBatch(ctx, nil)
 		if err != nil {
 			return err
@@ -63,6 +64,7 @@ func sendBatches(ctx context.Context, c *azservicebus.Client, l *ledger, id func
 			}
 		})
 	}
+	return nil
 }
 
 func publish(ctx context.Context, c *azservicebus.Client, l *ledger, id func() string) error {
