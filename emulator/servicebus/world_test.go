@@ -77,7 +77,7 @@ func inPacedBubble(t *testing.T, pace time.Duration, test func(t *testing.T, w *
 // inBubbleOf is inBubble with another namespace.
 func inBubbleOf(t *testing.T, c servicebus.Config, test func(t *testing.T, w *world)) {
 	t.Helper()
-	if *kept {
+	if *kept && c.Data == "" && c.Namespace.Journal == nil {
 		c.Data = t.TempDir()
 	}
 	synctest.Test(t, func(t *testing.T) {
