@@ -138,6 +138,8 @@ func assemble(s settings, log *slog.Logger) (*emulators, error) {
 	config.TokenCheck = func(token, _ string) (time.Time, error) { // which is for the whole service, not for one entity
 		return issuer.Check(token, serviceBusResource)
 	}
+	account := s.account
+	account.TokenCheck = issuer.Check
 	broker, err := servicebus.New(hub, config)
 	if err != nil && s.data != "" {
 		return nil, fmt.Errorf("-data %s: %w", s.data, err)
@@ -148,7 +150,7 @@ func assemble(s settings, log *slog.Logger) (*emulators, error) {
 	return &emulators{
 		hub:      hub,
 		broker:   broker,
-		store:    cosmos.New(hub, s.account),
+		store:    cosmos.New(hub, account),
 		world:    downstream.New(hub),
 		identity: issuer,
 	}, nil

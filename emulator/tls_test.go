@@ -17,6 +17,8 @@ import (
 	"time"
 
 	"github.com/Azure/azure-sdk-for-go/sdk/azcore"
+	"github.com/Azure/azure-sdk-for-go/sdk/azcore/cloud"
+	"github.com/Azure/azure-sdk-for-go/sdk/azcore/policy"
 	"github.com/Azure/azure-sdk-for-go/sdk/azidentity"
 	"github.com/Azure/azure-sdk-for-go/sdk/data/azcosmos"
 	"github.com/Azure/azure-sdk-for-go/sdk/messaging/azservicebus"
@@ -207,6 +209,51 @@ func TestTheRealCosmosSDKComesInByHTTPS(t *testing.T) {
 			t.Errorf("%s: %v", name, err)
 		}
 		client.Close()
+	}
+	s.end()
+}
+
+func TestTheRealCosmosSDKComesInWithAManagedIdentity(t *testing.T) {
+	s := startSecured(t, "-msi", "127.0.0.1:0")
+	t.Setenv("IDENTITY_ENDPOINT", "http://"+s.address["msi"]+"/msi")
+	t.Setenv("IDENTITY_HEADER", "x")
+	_, port, err := net.SplitHostPort(s.address["cosmos"])
+	if err != nil {
+		t.Fatal(err)
+	}
+	create := func(endpoint, audience string) error {
+		options := &azidentity.ManagedIdentityCredentialOptions{ID: azidentity.ClientID(rand.Text())} // or the library takes another test's token
+		options.Transport = s.client
+		credential, err := azidentity.NewManagedIdentityCredential(options)
+		if err != nil {
+			return err
+		}
+		o := azcosmos.ClientOptions{ClientOptions: azcore.ClientOptions{Transport: s.https, Retry: policy.RetryOptions{MaxRetries: -1}}}
+		if audience != "" {
+			o.Cloud = cloud.Configuration{Services: map[cloud.ServiceName]cloud.ServiceConfiguration{azcosmos.ServiceName: {Audience: audience}}}
+		}
+		client, err := azcosmos.NewClient(endpoint, credential, &o)
+		if err != nil {
+			return err
+		}
+		defer client.Close()
+		_, err = client.CreateDatabase(t.Context(), azcosmos.DatabaseProperties{ID: rand.Text()}, nil)
+		return err
+	}
+	for name, test := range map[string]struct{ endpoint, audience string }{
+		"by address":             {"https://127.0.0.1:" + port, ""},
+		"by name":                {"https://localhost:" + port, ""},
+		"without TLS":            {"http://localhost:" + port, ""},
+		"with a token for all":   {"https://localhost:" + port, "https://cosmos.azure.com"},
+		"by either of its names": {"https://127.0.0.1:" + port, "https://localhost"},
+	} {
+		if err := create(test.endpoint, test.audience); err != nil {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	err = create("https://localhost:"+port, "https://servicebus.azure.net")
+	if err == nil || !strings.Contains(err.Error(), "401") || !strings.Contains(err.Error(), "InvalidAudience") {
+		t.Errorf("with a token for another service: %v", err)
 	}
 	s.end()
 }

@@ -70,7 +70,7 @@ func TestSwitchesAreOnUntilTurnedOff(t *testing.T) {
 
 func TestASwitchThatDoesNotExistIsRefused(t *testing.T) { // H7
 	for name, want := range map[string]string{
-		"cosmos.etags":                 "there is none of that name; there are cosmos.auth, ",
+		"cosmos.etags":                 "there is none of that name; there are cosmos.absent, ",
 		"servicebus.lock-expiry/tasks": "has no switch per entity",
 		"cosmos.if-match/":             "the entity after the / is missing",
 	} {

@@ -86,9 +86,50 @@ var knownSwitches = map[string]knownSwitch{
 	"servicebus.idle-link":           {off: "idle links stay"},
 	"servicebus.idle-connection":     {off: "connections without links stay"},
 
-	"cosmos.if-match":        {off: "If-Match is ignored: the last writer wins", perEntity: true},
-	"cosmos.batch-atomic":    {off: "a failed batch keeps the operations before the failed one"},
-	"cosmos.ttl":             {off: "items never expire"},
-	"cosmos.auth":            {off: "any key is taken"},
+	// Documents: preconditions, batches, patches.
+	"cosmos.if-match":          {off: "If-Match is ignored: the last writer wins", perEntity: true},
+	"cosmos.check-and-write":   {off: "what a single write needs is looked at before the write and not with it: all of a race may win"},
+	"cosmos.create-once":       {off: "creating what exists replaces it"},
+	"cosmos.absent":            {off: "replacing or deleting what does not exist is answered as done"},
+	"cosmos.upsert-absent":     {off: "an upsert under If-Match of what does not exist is refused"},
+	"cosmos.new-etag":          {off: "a replaced item keeps its ETag"},
+	"cosmos.batch-atomic":      {off: "a failed batch keeps the operations before the failed one"},
+	"cosmos.batch-isolated":    {off: "the operations of a batch are seen one by one"},
+	"cosmos.batch-own-view":    {off: "an operation of a batch does not see what those before it have written"},
+	"cosmos.failed-dependency": {off: "in a failed batch, operations before the failed one are answered as done"},
+	"cosmos.failing-status":    {off: "the operation that a batch failed for is answered 424 like all others"},
+	"cosmos.batch-limit":       {off: "a batch may have any number of operations"},
+	"cosmos.size-limit":        {off: "items and batches of any size are taken"},
+	"cosmos.patch-condition":   {off: "the conditions of patches are ignored"},
+	"cosmos.patch-atomic":      {off: "a patch that fails leaves what its first operations have done"},
+	"cosmos.patch-limit":       {off: "a patch may have any number of operations"},
+	"cosmos.partition-key":     {off: "an item is stored under the key that the request names, whatever its own is"},
+	"cosmos.unique-keys":       {off: "unique keys are not unique"},
+	"cosmos.timestamp":         {off: "a replaced item keeps its _ts"},
+	"cosmos.one-clock":         {off: "Date is by the clock of the machine, _ts by that of the emulator"},
+	"cosmos.session-rises":     {off: "session tokens do not rise"},
+	"cosmos.session-reached":   {off: "a session that is ahead of the data is answered all the same"},
+
+	// Time to live.
+	"cosmos.ttl":       {off: "items never expire"},
+	"cosmos.ttl-item":  {off: "an item's own time to live is ignored"},
+	"cosmos.ttl-never": {off: "a time to live of -1 is none: such items expire by the container's default"},
+	"cosmos.ttl-read":  {off: "reading still finds what has expired"},
+	"cosmos.ttl-write": {off: "writes and batches still find what has expired"},
+	"cosmos.ttl-query": {off: "queries still find what has expired"},
+	"cosmos.ttl-feed":  {off: "the change feed still has what has expired"},
+
+	// Queries and feeds.
+	"cosmos.feed-order":   {off: "the change feed is in the order in which items were made"},
+	"cosmos.continuation": {off: "a continuation counts results, so writes between two pages hide or repeat some"},
+	"cosmos.gateway":      {off: "queries across partitions may order and count"},
+
+	// Rights, and throttling.
+	"cosmos.auth":            {off: "any key and any token is taken"},
+	"cosmos.token-expiry":    {off: "expired tokens of the test credential are taken"},
+	"cosmos.token-signature": {off: "tokens of the test credential are taken whatever key they carry"},
+	"cosmos.date-skew":       {off: "a signature is good for ever"},
+	"cosmos.retry-after":     {off: "a client that is throttled is not told how long to wait"},
+
 	"downstream.idempotency": {off: "Idempotency-Keys are forgotten: every call is an effect of its own"},
 }

@@ -23,8 +23,6 @@ func parseBatch(text []byte) ([]operation, *failure) {
 		return nil, badRequest("The batch is %s, want a JSON array.", kindName(v))
 	case len(list) == 0:
 		return nil, badRequest("The batch has no operations.")
-	case len(list) > maxBatchOperations:
-		return nil, badRequest("Batch request has more operations than what is supported: %d, want at most %d.", len(list), maxBatchOperations)
 	}
 	operations := make([]operation, len(list))
 	for i, v := range list {
@@ -115,6 +113,8 @@ func (s *Server) serveBatch(c *call) reply {
 		f = notImplemented("a batch that is not atomic (x-ms-cosmos-batch-atomic)")
 	case isTrue(c.header("x-ms-cosmos-batch-continue-on-error")):
 		f = notImplemented("a batch that continues after an error (x-ms-cosmos-batch-continue-on-error)")
+	case len(operations) > maxBatchOperations && !s.hub.Off("cosmos.batch-limit"):
+		f = badRequest("Batch request has more operations than what is supported: %d, want at most %d.", len(operations), maxBatchOperations)
 	}
 	s.store.mu.Lock()
 	defer s.store.mu.Unlock()
@@ -132,9 +132,7 @@ func (s *Server) serveBatch(c *call) reply {
 	if f != nil {
 		return s.record(c, reply{failure: f, session: container.sessionToken()})
 	}
-	o := s.store.begin(container, key, s.clock())
-	o.ignore = s.ignoresPreconditions(container)
-	outcomes, failed := o.applyAll(operations)
+	o, outcomes, failed := s.applyAll(container, key, operations)
 	// With the switch off, what was written before the failure stays: the lie that
 	// a test of atomicity must be able to find out.
 	if failed < 0 || s.hub.Off("cosmos.batch-atomic") {
@@ -147,7 +145,7 @@ func (s *Server) serveBatch(c *call) reply {
 	results := make([]any, len(operations))
 	for i, op := range operations {
 		out := outcomes[i]
-		if failed >= 0 && i != failed {
+		if s.hub.Off("cosmos.failing-status") && i == failed || failed >= 0 && i != failed && (i > failed || !s.hub.Off("cosmos.failed-dependency")) {
 			out = outcome{status: http.StatusFailedDependency}
 		}
 		rep.charge += out.charge
@@ -159,15 +157,21 @@ func (s *Server) serveBatch(c *call) reply {
 }
 
 // applyAll applies operations until one fails and gives its place, -1 if none did.
-func (o *overlay) applyAll(operations []operation) (outcomes []outcome, failed int) {
+func (s *Server) applyAll(k *container, key partitionKey, operations []operation) (o *overlay, outcomes []outcome, failed int) {
+	o = s.overlay(k, key, "batch")
 	outcomes = make([]outcome, len(operations))
 	for i, op := range operations {
 		outcomes[i] = o.apply(op)
 		if outcomes[i].failure != nil {
-			return outcomes, i
+			return o, outcomes, i
+		}
+		if s.hub.Off("cosmos.batch-isolated") {
+			o.commit()
+			s.letOthersIn()
+			o = s.overlay(k, key, "batch")
 		}
 	}
-	return outcomes, -1
+	return o, outcomes, -1
 }
 
 // result is an operation's entry in the answer to its batch.

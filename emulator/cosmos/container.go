@@ -102,7 +102,7 @@ func (s *Server) createContainer(c *call, d *database) reply {
 	if throughput == nil && !s.store.hasOffer(d.rid) {
 		throughput = manual(leastThroughput) // a container of its own has the least there is
 	}
-	now := s.clock().seconds
+	now := s.hub.Now().Unix()
 	k := &container{
 		id: id, serial: s.store.nextSerial(), database: d, partitions: map[string]map[string]*document{},
 	}
@@ -139,7 +139,7 @@ func (s *Server) replaceContainer(c *call, k *container) reply {
 	if f != nil {
 		return reply{failure: f, session: k.sessionToken()}
 	}
-	now := s.clock().seconds
+	now := s.hub.Now().Unix()
 	etag := s.store.nextETag(now)
 	s.store.putContainer(k, set, k.resource(body, etag, now), etag)
 	return reply{status: http.StatusOK, body: appendValue(nil, k.body), etag: k.etag, session: k.sessionToken()}
@@ -190,7 +190,7 @@ func (s *Server) serveRanges(c *call) reply {
 	one.set("status", "online")
 	one.set("parents", []any{})
 	one.set("ownedArchivalPKRangeIds", []any{})
-	one.set("_ts", integerOf(s.clock().seconds))
+	one.set("_ts", integerOf(s.hub.Now().Unix()))
 	one.set("lsn", integerOf(int64(k.lsn)))
 	return s.record(c, reply{
 		status: http.StatusOK, etag: k.rangesETag(), session: k.sessionToken(),

@@ -17,6 +17,9 @@ func TestADefinitionOfAContainerIsChecked(t *testing.T) {
 		`{"id":"c",` + key + `}`:                   "",
 		`{"id":"ttl",` + key + `,"defaultTtl":-1}`: "",
 		`{"id":"tree","partitionKey":{"kind":"MultiHash","paths":["/a","/b/c"],"version":2}}`: "",
+		`{"id":"kindless","partitionKey":{"paths":["/id"]}}`:                                  "",
+		`{"id":"null","partitionKey":{"kind":null,"paths":["/id"]}}`:                          "",
+		`{"id":"x","partitionKey":{"paths":["/a","/b"]}}`:                                     "exactly one path",
 		`{` + key + `}`:                                                 "id is missing",
 		`{"id":"a/b",` + key + `}`:                                      "must not hold",
 		`{"id":"a#",` + key + `}`:                                       "must not hold",
@@ -39,6 +42,9 @@ func TestADefinitionOfAContainerIsChecked(t *testing.T) {
 		if says == "" && got.status != http.StatusCreated || says != "" && (got.status != 400 || !strings.Contains(got.body, says)) {
 			t.Errorf("%s: %d %s, want %q", definition, got.status, got.body, says)
 		}
+	}
+	if got := w.send(request{method: "GET", path: "/dbs/oneeffect/colls/kindless"}); !strings.Contains(got.body, `"partitionKey":{"paths":["/id"],"kind":"Hash"}`) {
+		t.Errorf("without a kind: %s", got.body)
 	}
 	if got := w.send(request{method: "POST", path: "/dbs/oneeffect/colls", body: `{"id":"c",` + key + `}`}); got.status != http.StatusConflict {
 		t.Errorf("an id twice: %d", got.status)

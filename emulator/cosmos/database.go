@@ -130,7 +130,7 @@ func (s *Server) createDatabase(c *call) reply {
 	if f != nil {
 		return reply{failure: f}
 	}
-	now := s.clock().seconds
+	now := s.hub.Now().Unix()
 	d := &database{id: id, serial: s.store.nextSerial(), etag: s.store.nextETag(now), containers: map[string]*container{}}
 	d.rid = ridOf(databaseBytes(d.serial))
 	d.body = resource(body, d.rid, "dbs/"+d.rid+"/", d.etag, now)

@@ -42,7 +42,10 @@ func (s *Server) serveFeed(c *call) reply {
 	if c.header("If-None-Match") == "*" {
 		after = k.lsn // from now on
 	}
-	changed := k.changes(key, s.clock(), after, since)
+	changed := k.changes(key, s.clock("cosmos.ttl-feed"), after, since)
+	if s.hub.Off("cosmos.feed-order") {
+		slices.SortFunc(changed, func(a, b *document) int { return cmp.Compare(a.ordinal, b.ordinal) })
+	}
 	list, last := feedPage(changed, size)
 	rep := reply{status: http.StatusOK, session: k.sessionToken(), etag: feedETag(last)}
 	if len(list) == 0 {

@@ -2,6 +2,7 @@ package cosmos
 
 import (
 	"net/http"
+	"runtime"
 	"strings"
 
 	"oneeffect/emulator/control"
@@ -36,6 +37,9 @@ type outcome struct {
 // apply does one operation in the overlay. It decides and writes under the lock
 // that commit will be called under, so what it has checked still holds then.
 func (o *overlay) apply(op operation) outcome {
+	if op.patch != nil && op.failure == nil && len(op.patch.operations) > maxPatchOperations && !o.store.off("cosmos.patch-limit") {
+		op.failure = badRequest("The number of patch operations, %d, exceeds the maximum of %d.", len(op.patch.operations), maxPatchOperations)
+	}
 	if op.failure != nil {
 		return refused(op.failure, nil)
 	}
@@ -45,27 +49,12 @@ func (o *overlay) apply(op operation) outcome {
 		if err != nil {
 			return refused(err, old)
 		}
-		if key.canonical() != o.partition {
+		if key.canonical() != o.partition && !o.store.off("cosmos.partition-key") {
 			return refused(&failure{http.StatusBadRequest, partitionKeyMismatch, "PartitionKey extracted from document doesn't match the one specified in the header."}, old)
 		}
 	}
-	switch op.kind {
-	case "create":
-		if old != nil {
-			return refused(refuse(http.StatusConflict, "Entity with the specified id already exists in the system."), old)
-		}
-	case "upsert":
-		if old == nil {
-			break // an upsert under If-Match of what does not exist creates it
-		}
-		fallthrough
-	default:
-		if old == nil {
-			return refused(refuse(http.StatusNotFound, "Entity with the specified id does not exist in the system."), nil)
-		}
-		if !o.matches(op.ifMatch, old) {
-			return refused(refuse(http.StatusPreconditionFailed, "One of the specified pre-condition is not met."), old)
-		}
+	if f := o.precondition(op, old); f != nil {
+		return refused(f, old)
 	}
 	switch op.kind {
 	case "read":
@@ -74,12 +63,36 @@ func (o *overlay) apply(op operation) outcome {
 		}
 		return outcome{status: http.StatusOK, before: old.etag, after: old.etag, item: old, charge: readCharge(len(old.text))}
 	case "delete":
+		if old == nil {
+			return outcome{status: http.StatusNoContent}
+		}
 		o.remove(old)
 		return outcome{status: http.StatusNoContent, before: old.etag, charge: writeCharge(old, nil, o.container.settings)}
 	case "patch":
 		return o.applyPatch(op, old)
 	}
 	return o.store1(op, old, op.body)
+}
+
+// precondition checks what an operation needs of the item as it is, nil if there
+// is none.
+func (o *overlay) precondition(op operation, old *document) *failure {
+	exists, matches := old != nil, old == nil || o.unchecked || o.matches(op.ifMatch, old)
+	switch {
+	case op.kind == "create" && exists && !o.unchecked && !o.store.off("cosmos.create-once"):
+		return refuse(http.StatusConflict, "Entity with the specified id already exists in the system.")
+	case op.kind == "create":
+		return nil
+	case op.kind == "upsert" && !exists && op.ifMatch != "" && o.store.off("cosmos.upsert-absent"):
+		matches = false // where by rights it creates the item
+	case (op.kind == "replace" || op.kind == "delete") && o.store.off("cosmos.absent"):
+	case op.kind != "upsert" && !exists:
+		return refuse(http.StatusNotFound, "Entity with the specified id does not exist in the system.")
+	}
+	if !matches {
+		return refuse(http.StatusPreconditionFailed, "One of the specified pre-condition is not met.")
+	}
+	return nil
 }
 
 // store1 writes an item that has passed all checks but those of its size and
@@ -101,10 +114,13 @@ func (o *overlay) store1(op operation, old *document, body *object) outcome {
 // applyPatch changes the item as the patch says. Its condition sees the item as
 // it is stored, system properties included.
 func (o *overlay) applyPatch(op operation, old *document) outcome {
-	if !op.patch.holds(old.body) {
+	if !op.patch.holds(old.body) && !o.unchecked && !o.store.off("cosmos.patch-condition") {
 		return refused(&failure{http.StatusPreconditionFailed, conditionNotMet, "One of the specified pre-condition is not met."}, old)
 	}
 	body, err := op.patch.apply(old.body)
+	if err != nil && o.store.off("cosmos.patch-atomic") {
+		_ = o.store1(op, old, body)
+	}
 	if err == nil {
 		err = validItem(body)
 	}
@@ -115,7 +131,7 @@ func (o *overlay) applyPatch(op operation, old *document) outcome {
 	if err != nil {
 		return refused(err, old)
 	}
-	if key.canonical() != o.partition || body.text("id") != old.id {
+	if key.canonical() != o.partition && !o.store.off("cosmos.partition-key") || body.text("id") != old.id {
 		return refused(badRequest("A patch cannot change the id or the partition key of an item."), old)
 	}
 	return o.store1(op, old, body)
@@ -204,15 +220,20 @@ func (s *Server) serveItem(c *call) reply {
 	}
 	key, f := container.keyOf(c, op.body)
 	if f == nil && op.kind == "read" {
-		f = container.reached(c.header("x-ms-session-token"))
+		f = s.reached(container, c)
 	}
 	if f != nil {
 		return s.record(c, reply{failure: f, session: container.sessionToken()})
 	}
-	o := s.store.begin(container, key, s.clock())
-	o.ignore = s.ignoresPreconditions(container)
+	o := s.overlay(container, key, op.kind)
 	out := o.apply(op)
-	if out.failure == nil {
+	if out.failure == nil && s.hub.Off("cosmos.check-and-write") {
+		s.letOthersIn()
+		o = s.overlay(container, key, op.kind)
+		o.unchecked = true
+		out = o.apply(op)
+	}
+	if out.failure == nil || s.hub.Off("cosmos.patch-atomic") {
 		o.commit()
 	}
 	rep := reply{
@@ -227,6 +248,25 @@ func (s *Server) serveItem(c *call) reply {
 		rep.body = out.item.text
 	}
 	return s.record(c, rep)
+}
+
+// overlay begins a change, or a look, of the kind. The caller holds the lock.
+func (s *Server) overlay(k *container, key partitionKey, kind string) *overlay {
+	rule := "cosmos.ttl-write"
+	if kind == "read" {
+		rule = "cosmos.ttl-read"
+	}
+	o := s.store.begin(k, key, s.clock(rule))
+	o.ignore = s.ignoresPreconditions(k)
+	return o
+}
+
+// letOthersIn gives up the lock in the middle of an operation, and takes it again:
+// the lie of a store that looks first and writes later.
+func (s *Server) letOthersIn() {
+	s.store.mu.Unlock()
+	runtime.Gosched()
+	s.store.mu.Lock()
 }
 
 // keyOf finds the logical partition of a single-item request: in its header, or
@@ -260,7 +300,8 @@ func (op operation) bodyStatus() string {
 }
 
 // reached refuses a read whose client has seen more of the container than there is.
-func (c *container) reached(token string) *failure {
+func (s *Server) reached(k *container, c *call) *failure {
+	token := c.header("x-ms-session-token")
 	if token == "" {
 		return nil
 	}
@@ -268,7 +309,7 @@ func (c *container) reached(token string) *failure {
 	if !ok {
 		return badRequest("The session token %q is not of the form <range>:-1#<lsn>.", token)
 	}
-	if lsn > c.lsn {
+	if lsn > k.lsn && !s.hub.Off("cosmos.session-reached") {
 		return &failure{http.StatusNotFound, readSessionNotReached, "The read session is not available for the input session token."}
 	}
 	return nil

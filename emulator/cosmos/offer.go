@@ -157,7 +157,7 @@ func (s *Server) replaceOffer(c *call, o *offer) reply {
 	if f := validThroughput(content); f != nil {
 		return reply{failure: f}
 	}
-	now := s.clock().seconds
+	now := s.hub.Now().Unix()
 	etag := s.store.nextETag(now)
 	s.store.putOffer(o, resource(o.body.with("content", content), o.rid, o.self(), etag, now), etag)
 	return reply{status: http.StatusOK, body: appendValue(nil, o.body), etag: o.etag, extra: offerHeaders}

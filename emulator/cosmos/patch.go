@@ -56,9 +56,6 @@ func readPatch(o *object) (*patchDocument, *failure) {
 	if len(list) == 0 {
 		return nil, badRequest("The patch has no operations.")
 	}
-	if len(list) > maxPatchOperations {
-		return nil, badRequest("The number of patch operations, %d, exceeds the maximum of %d.", len(list), maxPatchOperations)
-	}
 	for i, v := range list {
 		op, err := readPatchOperation(v)
 		if err != nil {
@@ -145,13 +142,14 @@ func (p *patchDocument) holds(item *object) bool {
 	return eval(p.condition.where, r) == true
 }
 
-// apply returns the changed item; the given one stays as it is.
+// apply returns the changed item; the given one stays as it is. With a failure it
+// returns what the operations before the failing one made of it.
 func (p *patchDocument) apply(item *object) (*object, *failure) {
 	var current value = item
 	for i, op := range p.operations {
 		next, err := op.apply(current)
 		if err != nil {
-			return nil, badRequest("For Operation(%d): %s.", i+1, err)
+			return current.(*object), badRequest("For Operation(%d): %s.", i+1, err)
 		}
 		current = next
 	}

@@ -127,6 +127,9 @@ func (s *Server) serveQuery(c *call) reply {
 	if f != nil {
 		return s.record(c, reply{failure: f, session: k.session})
 	}
+	if s.hub.Off("cosmos.continuation") && 0 < at.taken && at.taken <= len(items) {
+		at.ordinal = items[at.taken-1].ordinal // the place that so many results would have led to
+	}
 	page, f := spec.selection.page(items, size, at)
 	if f != nil {
 		return s.record(c, reply{failure: f, session: k.session})
@@ -166,7 +169,7 @@ func (s *Server) queried(c *call, spec querySpec) (seen, []*document, *failure) 
 		return seen{}, nil, f
 	}
 	what := seen{k.rid, k.sessionToken()}
-	if f := k.reached(c.header("x-ms-session-token")); f != nil {
+	if f := s.reached(k, c); f != nil {
 		return what, nil, f
 	}
 	key, f := k.settings.key.parse(c.header("x-ms-documentdb-partitionkey"))
@@ -181,14 +184,16 @@ func (s *Server) queried(c *call, spec querySpec) (seen, []*document, *failure) 
 		return what, nil, goneRange(ranged)
 	}
 	enabled := isTrue(c.header("x-ms-documentdb-query-enablecrosspartition")) || c.request.Method == http.MethodGet
-	f = spec.selection.gateway(key != nil || ranged != "", enabled)
+	if !s.hub.Off("cosmos.gateway") {
+		f = spec.selection.gateway(key != nil || ranged != "", enabled)
+	}
 	if f == nil {
 		f = spec.selection.indexed(k.settings)
 	}
 	if f != nil {
 		return what, nil, f
 	}
-	return what, k.snapshot(key, s.clock()), nil
+	return what, k.snapshot(key, s.clock("cosmos.ttl-query")), nil
 }
 
 func goneRange(id string) *failure {

@@ -46,7 +46,14 @@ func (s *Server) write(w http.ResponseWriter, c *call, rep reply) {
 			h.Set("x-ms-substatus", strconv.Itoa(rep.failure.substatus))
 		}
 	}
-	h.Set("Date", s.hub.Now().Format(http.TimeFormat))
+	now := s.hub.Now()
+	if s.hub.Off("cosmos.one-clock") {
+		now = time.Now().UTC()
+	}
+	if rep.session != "" && s.hub.Off("cosmos.session-rises") {
+		rep.session = "0:-1#1"
+	}
+	h.Set("Date", now.Format(http.TimeFormat))
 	h.Set("Cache-Control", "no-store, no-cache")
 	h.Set("x-ms-activity-id", activity)
 	h.Set("x-ms-gatewayversion", "version=2.14.0")
@@ -64,7 +71,7 @@ func (s *Server) write(w http.ResponseWriter, c *call, rep reply) {
 	for name, text := range rep.extra {
 		h.Set(name, text)
 	}
-	if rep.retryAfter > 0 {
+	if rep.retryAfter > 0 && !s.hub.Off("cosmos.retry-after") {
 		h.Set("x-ms-retry-after-ms", strconv.FormatInt(rep.retryAfter.Milliseconds(), 10))
 	}
 	if rep.status == http.StatusNoContent || rep.status == http.StatusNotModified {

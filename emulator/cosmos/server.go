@@ -28,6 +28,7 @@ import (
 	"net/http"
 	"slices"
 	"strings"
+	"time"
 
 	"oneeffect/emulator/control"
 	"oneeffect/emulator/inprocess"
@@ -41,6 +42,11 @@ type Options struct {
 	Key         string // account key in base64; EmulatorKey if empty
 	Consistency string // default consistency level in the account document; Session if empty
 	Endpoint    string // address in the account document; built from the request's Host if empty
+
+	// TokenCheck decides on a JSON web token for an audience such as https://localhost.
+	// A token that it takes may do everything. Without it, only the tokens of the
+	// emulators' own test credential are taken.
+	TokenCheck func(token, audience string) (expires time.Time, err error)
 
 	// ComputeGateway serves item ids that the service's older routing gateway refuses
 	// in a path: with slashes, backslashes, number signs, percent escapes, trailing
@@ -67,7 +73,7 @@ func New(h *control.Hub, o Options) *Server {
 	if o.Consistency == "" {
 		o.Consistency = "Session"
 	}
-	s := &Server{hub: h, options: o, store: newStore()}
+	s := &Server{hub: h, options: o, store: newStore(h.Off)}
 	s.key, _ = base64.StdEncoding.DecodeString(o.Key) // authorizeKey says what is wrong
 	s.transport = inprocess.Transport(s)
 	return s
@@ -151,8 +157,12 @@ func (s *Server) read(c *call) *failure {
 	c.target = target
 	c.op.Operation = target.operation(c.request)
 	c.op.Entity = strings.ToLower(target.container)
-	body, err := io.ReadAll(io.LimitReader(c.request.Body, maxItem+1))
-	if err == nil && len(body) > maxItem {
+	limit := int64(maxItem)
+	if s.hub.Off("cosmos.size-limit") {
+		limit = mostDrained
+	}
+	body, err := io.ReadAll(io.LimitReader(c.request.Body, limit+1))
+	if err == nil && int64(len(body)) > limit {
 		// Read on, within bounds: a client that is still sending hears no refusal.
 		_, err = io.CopyN(io.Discard, c.request.Body, mostDrained)
 		if err == io.EOF { //nolint:errorlint // CopyN returns it unwrapped
@@ -165,7 +175,7 @@ func (s *Server) read(c *call) *failure {
 	if refusal == nil {
 		refusal = s.authorize(c.request, target)
 	}
-	if refusal == nil && len(body) > maxItem {
+	if refusal == nil && int64(len(body)) > limit {
 		refusal = refuse(http.StatusRequestEntityTooLarge, "Request size is too large: want at most %d bytes.", maxItem)
 	}
 	if refusal == nil {
@@ -302,9 +312,13 @@ func notAllowed(c *call) *failure {
 	return refuse(http.StatusMethodNotAllowed, "%s is not a method of %s.", c.request.Method, c.request.URL.EscapedPath())
 }
 
-// clock reads the hub's.
-func (s *Server) clock() clock {
-	return clock{seconds: s.hub.Now().Unix(), expiry: !s.hub.Off("cosmos.ttl")}
+// clock reads the hub's. The rule is the one that expiry is a part of, where it is
+// looked at.
+func (s *Server) clock(rule string) clock {
+	return clock{
+		seconds: s.hub.Now().Unix(), expiry: !s.hub.Off("cosmos.ttl") && !s.hub.Off(rule),
+		own: !s.hub.Off("cosmos.ttl-item"), never: !s.hub.Off("cosmos.ttl-never"),
+	}
 }
 
 // record logs what has become of a request. Where the store's lock is held, the

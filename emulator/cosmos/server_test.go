@@ -30,7 +30,13 @@ func newWorld(t *testing.T) *world {
 
 func newWorldWith(t *testing.T, o cosmos.Options) *world {
 	t.Helper()
-	w := &world{t: t, hub: control.New()}
+	return newWorldOn(t, control.New(), o)
+}
+
+func newWorldOn(t *testing.T, hub *control.Hub, o cosmos.Options) *world {
+	t.Helper()
+	w := &world{t: t, hub: hub}
+	breakRule(t, w.hub)
 	w.server = cosmos.New(w.hub, o)
 	t.Cleanup(func() {
 		w.hub.Close()

@@ -37,7 +37,7 @@ func (s settings) expired(d *document, now clock) bool {
 		return false
 	}
 	ttl := d.ttl
-	if ttl == 0 {
+	if ttl == 0 || !now.own || ttl < 0 && !now.never {
 		ttl = s.ttl
 	}
 	return ttl > 0 && now.seconds >= d.ts+ttl
@@ -73,6 +73,11 @@ func readKeyDefinition(body *object) (keyDefinition, *failure) {
 	}
 	paths, _ := definition.get("paths")
 	list, _ := paths.([]any)
+	// Clients that do not know of kinds, the older ones for JavaScript among them, send
+	// none, and their containers have always been hashed.
+	if kind, ok := definition.get("kind"); !ok || kind == nil {
+		definition.set("kind", "Hash")
+	}
 	kind := definition.text("kind")
 	switch {
 	case kind != "Hash" && kind != "MultiHash":

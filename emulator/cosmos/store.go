@@ -26,6 +26,8 @@ type store struct {
 	offers    map[string]*offer // by rid in lower case, which is how they are addressed
 	serial    uint32            // of databases, containers and offers
 	stamps    uint64            // of etags
+
+	off func(rule string) bool // whether a rule of the account is switched off, see control
 }
 
 // database is a name for containers.
@@ -67,8 +69,8 @@ type document struct {
 	text      []byte // body as it is sent
 }
 
-func newStore() *store {
-	return &store{databases: map[string]*database{}, offers: map[string]*offer{}}
+func newStore(off func(rule string) bool) *store {
+	return &store{databases: map[string]*database{}, offers: map[string]*offer{}, off: off}
 }
 
 // nextSerial numbers databases, containers and offers, so that a resource made
@@ -155,10 +157,12 @@ func (c *container) live(partition, id string, now clock) *document {
 	return d
 }
 
-// clock is the hub's time in seconds, and whether time to live is counted at all.
+// clock is the hub's time in seconds, and what of time to live is counted.
 type clock struct {
 	seconds int64
-	expiry  bool
+	expiry  bool // false: nothing expires
+	own     bool // items may have a time to live of their own
+	never   bool // which may be -1
 }
 
 func (c *container) position(ordinal uint64) (int, bool) {
