@@ -117,6 +117,7 @@ var architecture = []row{
 	{pkg: "emulator/amqp", ring: "emulator layer"},
 	{pkg: "emulator/authority", ring: "emulator layer"},
 	{pkg: "emulator/control", ring: "emulator layer"},
+	{pkg: "emulator/disk", ring: "emulator layer"},
 	{pkg: "emulator/door", ring: "emulator layer"},
 	{pkg: "emulator/identity", ring: "emulator layer"},
 	{pkg: "emulator/inprocess", ring: "emulator layer"},
