@@ -103,10 +103,7 @@ func (s *Server) createContainer(c *call, d *database) reply {
 		throughput = manual(leastThroughput) // a container of its own has the least there is
 	}
 	now := s.hub.Now().Unix()
-	k := &container{
-		id: id, serial: s.store.nextSerial(), database: d, partitions: map[string]map[string]*document{},
-	}
-	k.rid = ridOf(databaseBytes(d.serial), containerBytes(k.serial))
+	k := s.store.newContainer(id, s.store.nextSerial(), d)
 	etag := s.store.nextETag(now)
 	s.store.putContainer(k, set, k.resource(body, etag, now), etag)
 	if throughput != nil {

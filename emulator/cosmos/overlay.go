@@ -59,9 +59,7 @@ func (o *overlay) put(old *document, id string, body *object) (*document, *failu
 		d.ordinal = o.container.ordinals
 		d.rid = o.container.itemRID(d.ordinal)
 	}
-	if n, ok := body.get("ttl"); ok && n != nil {
-		d.ttl, _ = n.(number).integer() // validItem has looked at it
-	}
+	d.ttl = ownTTL(body)
 	stored := &object{members: make([]member, 0, len(body.members)+5)}
 	for _, m := range body.members {
 		if !slices.Contains(systemProperties, m.name) {
@@ -84,6 +82,13 @@ func (o *overlay) put(old *document, id string, body *object) (*document, *failu
 	}
 	o.write(id, d)
 	return d, nil
+}
+
+// ownTTL is the item's own time to live, 0 if it has none.
+func ownTTL(body *object) int64 {
+	v, _ := body.get("ttl")
+	ttl, _ := wholeNumber(v) // validItem has looked at it
+	return ttl
 }
 
 func (o *overlay) remove(d *document) { o.write(d.id, nil) }
@@ -150,6 +155,7 @@ func (o *overlay) commit() {
 		}
 	}
 	o.container.lsn = o.lsn
+	o.container.writeCounters(o.store.stamps)
 }
 
 func (c *container) self() string {

@@ -20,6 +20,9 @@
 //	    this emulator does not do is a 400 that names it, never a guess.
 //	V8  A rule that holds a request holds that request alone: the store's lock is never
 //	    held over a rule, a body or an answer.
+//	V9  An account that is kept on disk tells nothing before it is kept: no write, no read
+//	    and no refusal. What was told is there after the process has ended in whatever way,
+//	    a batch is there whole or not at all, and no number is given twice.
 package cosmos
 
 import (
@@ -66,14 +69,16 @@ type Server struct {
 }
 
 // New makes an empty account whose clock, rules, switches and event log are the hub's.
-func New(h *control.Hub, o Options) *Server {
+func New(h *control.Hub, o Options) *Server { return serve(h, o, newStore(nil, h.Off)) }
+
+func serve(h *control.Hub, o Options, held *store) *Server {
 	if o.Key == "" {
 		o.Key = EmulatorKey
 	}
 	if o.Consistency == "" {
 		o.Consistency = "Session"
 	}
-	s := &Server{hub: h, options: o, store: newStore(h.Off)}
+	s := &Server{hub: h, options: o, store: held}
 	s.key, _ = base64.StdEncoding.DecodeString(o.Key) // authorizeKey says what is wrong
 	s.transport = inprocess.Transport(s)
 	return s
@@ -93,11 +98,14 @@ func (s *Server) ComputeGateway() http.Handler {
 	return &gateway
 }
 
-// Close ends the calls that came through Transport and waits for them. Calls
-// held by a late rule end when the hub is closed.
+// Close ends the calls that came through Transport and waits for them; every
+// other call must have ended. Calls held by a late rule end when the hub is closed.
 func (s *Server) Close() error {
 	s.transport.Close()
-	return nil
+	if s.store.kept == nil {
+		return nil
+	}
+	return s.store.kept.Close()
 }
 
 // call is one request on its way through the server.
@@ -140,6 +148,7 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	rep := s.dispatch(c)
+	s.awaitKept()
 	after := s.hub.After(r.Context(), c.op)
 	if after.Kind != control.Proceed {
 		rep = decided(after, r)

@@ -5,11 +5,9 @@ import (
 	"encoding/base64"
 	"encoding/binary"
 	"fmt"
-	"maps"
 	"math/rand/v2"
 	"slices"
 	"strings"
-	"sync"
 )
 
 // store is everything the account holds, in memory. Its one lock is held for the
@@ -17,11 +15,12 @@ import (
 // What it hands out (documents, definitions) is immutable and may be read
 // without the lock.
 //
-// Whatever changes it goes through a few methods: overlay.commit for items, and
-// put… and drop… below for the rest. That is where a journal would be written
-// before the change is made. Expiry needs none: it follows from what is stored.
+// Whatever changes it goes through a few methods: overlay.commit and forget for
+// items, and put… and drop… below for the rest. That is where what outlives the
+// process is written, under the same lock.
 type store struct {
-	mu        sync.Mutex
+	mu        lock
+	kept      keeper // nil: in memory alone
 	databases map[string]*database
 	offers    map[string]*offer // by rid in lower case, which is how they are addressed
 	serial    uint32            // of databases, containers and offers
@@ -47,6 +46,8 @@ type container struct {
 	body     *object // the definition, with system properties
 	etag     string
 	settings settings
+	kept     keeper // the store's
+	bucket   string // there
 
 	lsn        uint64 // of the newest commit
 	ordinals   uint64 // items made so far
@@ -69,8 +70,16 @@ type document struct {
 	text      []byte // body as it is sent
 }
 
-func newStore(off func(rule string) bool) *store {
-	return &store{databases: map[string]*database{}, offers: map[string]*offer{}, off: off}
+func newStore(kept keeper, off func(rule string) bool) *store {
+	return &store{mu: lock{kept: kept}, kept: kept, off: off, databases: map[string]*database{}, offers: map[string]*offer{}}
+}
+
+// newContainer makes an empty one that nobody sees yet.
+func (s *store) newContainer(id string, serial uint32, d *database) *container {
+	return &container{
+		id: id, rid: ridOf(databaseBytes(d.serial), containerBytes(serial)), serial: serial, database: d,
+		kept: s.kept, bucket: fmt.Sprintf("items %08x", serial), partitions: map[string]map[string]*document{},
+	}
 }
 
 // nextSerial numbers databases, containers and offers, so that a resource made
@@ -100,7 +109,10 @@ func containerBytes(serial uint32) []byte {
 }
 
 // putDatabase adds a database. The caller holds the lock, here and below.
-func (s *store) putDatabase(d *database) { s.databases[d.id] = d }
+func (s *store) putDatabase(d *database) {
+	s.databases[d.id] = d
+	s.write(resourceKey(kindDatabase, d.serial), appendValue(nil, d.body))
+}
 
 // dropDatabase takes out a database and all that is in it.
 func (s *store) dropDatabase(d *database) {
@@ -109,27 +121,37 @@ func (s *store) dropDatabase(d *database) {
 	}
 	s.dropOffers(d.rid)
 	delete(s.databases, d.id)
+	s.erase(resourceKey(kindDatabase, d.serial))
 }
 
 // putContainer adds a container to its database, or gives it a new definition.
 func (s *store) putContainer(k *container, set settings, body *object, etag string) {
 	k.settings, k.body, k.etag = set, body, etag
 	k.database.containers[k.id] = k
+	s.write(resourceKey(kindContainer, k.serial), appendValue(appendNumbers(nil, uint64(k.database.serial)), body))
 }
 
 func (s *store) dropContainer(k *container) {
 	s.dropOffers(k.rid)
 	delete(k.database.containers, k.id)
+	s.erase(resourceKey(kindContainer, k.serial))
+	k.eraseAll()
 }
 
 // putOffer adds an offer, or changes its content.
 func (s *store) putOffer(o *offer, body *object, etag string) {
 	o.body, o.etag = body, etag
 	s.offers[o.rid] = o
+	s.write(resourceKey(kindOffer, o.serial), appendValue(nil, body))
 }
 
 func (s *store) dropOffers(owner string) {
-	maps.DeleteFunc(s.offers, func(_ string, o *offer) bool { return o.owner == owner })
+	for rid, o := range s.offers {
+		if o.owner == owner {
+			delete(s.offers, rid)
+			s.erase(resourceKey(kindOffer, o.serial))
+		}
+	}
 }
 
 // find gives a container, or the refusal that names what is missing. The caller
@@ -173,6 +195,11 @@ func (c *container) position(ordinal uint64) (int, bool) {
 
 // keep puts a version in the place of the one before it. The caller holds the lock.
 func (c *container) keep(d *document) {
+	c.place(d)
+	c.write(d)
+}
+
+func (c *container) place(d *document) {
 	items := c.partitions[d.partition]
 	if items == nil {
 		items = map[string]*document{}
@@ -196,6 +223,7 @@ func (c *container) forget(d *document) {
 	if i, found := c.position(d.ordinal); found {
 		c.inOrder = slices.Delete(c.inOrder, i, i+1)
 	}
+	c.erase(d)
 }
 
 // snapshot gives the live items of one logical partition, or of all with nil, in
