@@ -9,6 +9,7 @@ import (
 	"log/slog"
 	"os"
 	"os/signal"
+	"slices"
 	"syscall"
 	"time"
 
@@ -105,7 +106,8 @@ func readHandlers(s settings, env process.Environment, options downstream.Option
 	}
 	handlers := make(map[string]message.Handler, len(declared))
 	for _, d := range declared {
-		if d.Auth.Scope != "" && options.Credential == nil {
+		signsIn := slices.ContainsFunc(d.Requests, func(r downstream.Request) bool { return r.Auth.Scope != "" })
+		if signsIn && options.Credential == nil {
 			if options.Credential, err = process.Identity(); err != nil {
 				return nil, fmt.Errorf("%s: %s signs in with Entra ID: %w", s.handlers, d.Type, err)
 			}

@@ -5,6 +5,7 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"fmt"
+	"maps"
 	"time"
 
 	"oneeffect/internal/message"
@@ -38,6 +39,7 @@ const (
 const (
 	EffectNone    = "none"
 	EffectUnknown = "unknown"
+	EffectPartial = "partial" // some steps were made and have their results in the claim; the failed one was not
 )
 
 // Claim is the record of one key. Times in it and all transport ids are for
@@ -53,6 +55,7 @@ type Claim struct {
 	LeaseSeconds int            `json:"leaseSeconds"`
 	TaskType     string         `json:"taskType"`
 	Keyed        bool           `json:"keyed"`
+	KeylessStep  string         `json:"keylessStep,omitzero"` // of several steps: the one that honours no key
 	Fingerprint  string         `json:"fingerprint"`
 	CallStarted  bool           `json:"callStarted"`
 	FirstCallAt  time.Time      `json:"firstCallAt,omitzero"`
@@ -60,6 +63,7 @@ type Claim struct {
 	Answered     int            `json:"answered"` // calls of this run that ended unknown and were not free
 	NotBefore    time.Time      `json:"notBefore,omitzero"`
 	Released     bool           `json:"released"`
+	Steps        Steps          `json:"steps,omitzero"` // the steps that are made, each with its result
 	Result       *Result        `json:"result,omitzero"`
 	Failure      *Failure       `json:"failure,omitzero"`
 	Attempts     []Attempt      `json:"attempts"`
@@ -68,31 +72,60 @@ type Claim struct {
 	Unknown      jsontext.Value `json:",embed"` // members of later versions and of the store, kept
 }
 
-// Result is what the work brought, stored before anyone is told.
-type Result struct {
-	Ref    string         `json:"ref"`
-	Digest string         `json:"digest"` // sha256:… over the canonical form of {ref, value}
-	Value  jsontext.Value `json:"value,omitzero"`
+// Steps are results by the steps' names.
+type Steps map[string]message.StepResult
+
+// with is a copy that has one more.
+func (s Steps) with(name string, r message.StepResult) Steps {
+	next := make(Steps, len(s)+1)
+	maps.Copy(next, s)
+	next[name] = r
+	return next
 }
 
-// NewResult canonicalises and digests what a downstream gave.
-func NewResult(ref string, value jsontext.Value) (Result, error) {
-	stored := struct {
-		Ref   string         `json:"ref"`
-		Value jsontext.Value `json:"value,omitzero"`
-	}{ref, value}
-	canonical, err := canonical(stored)
+// Result is what the work brought, stored before anyone is told.
+type Result struct {
+	Ref     string         `json:"ref"`
+	Digest  string         `json:"digest"` // sha256:… over the canonical form of {ref, value, omitted}
+	Value   jsontext.Value `json:"value,omitzero"`
+	Omitted string         `json:"omitted,omitzero"` // instead of a value that is too large: its digest, sha256:…
+}
+
+// MaxValue is the largest value that is kept in a claim; of a larger one the
+// digest is.
+const MaxValue = 64 << 10
+
+// MaxStepValue is the largest value of one step that is kept for the steps after it.
+const MaxStepValue = 16 << 10
+
+// NewResult canonicalises and digests what a downstream gave. omitted is the
+// digest of what the caller itself found too large to hand over.
+func NewResult(ref string, value jsontext.Value, omitted string) (Result, error) {
+	r := Result{Ref: ref, Value: value, Omitted: omitted}
+	if len(value) > MaxValue {
+		whole, err := message.Canonical(value)
+		if err != nil {
+			return Result{}, fmt.Errorf("digest the result: %w", err)
+		}
+		r.Value, r.Omitted = nil, digest(whole)
+	}
+	stored, err := canonical(struct {
+		Ref     string         `json:"ref"`
+		Value   jsontext.Value `json:"value,omitzero"`
+		Omitted string         `json:"omitted,omitzero"`
+	}{r.Ref, r.Value, r.Omitted})
 	if err != nil {
 		return Result{}, fmt.Errorf("digest the result: %w", err)
 	}
-	return Result{Ref: ref, Digest: digest(canonical), Value: value}, nil
+	r.Digest = digest(stored)
+	return r, nil
 }
 
 // Failure says why the work ended without a result.
 type Failure struct {
 	Reason      string `json:"reason"`
 	Description string `json:"description"`
-	Outcome     string `json:"outcome"` // EffectNone or EffectUnknown
+	Outcome     string `json:"outcome"` // EffectNone, EffectUnknown or EffectPartial
 }
 
 // Attempt is one grant, for people and pictures: it never decides.

@@ -35,7 +35,7 @@ func TestAClaimIsOneDocument(t *testing.T) {
 func TestAClaimIsReadAsItWasWrittenWithWhatALaterVersionAdds(t *testing.T) {
 	for _, change := range []func(*claim.Claim){completed, failed, cancelled, released} {
 		want := held(change, until(asked))
-		want.Unknown = jsontext.Value(`{"steps":{"charge":{"resultRef":"/c/1"}},"x":1.50}`)
+		want.Unknown = jsontext.Value(`{"later":{"charge":{"resultRef":"/c/1"}},"x":1.50}`)
 		text, err := json.Marshal(want)
 		if err != nil {
 			t.Fatal(err)
@@ -106,7 +106,7 @@ func TestTheDigestOfAResultIsOverItsCanonicalForm(t *testing.T) { // C2
 			if test.value != "" {
 				value = jsontext.Value(test.value)
 			}
-			got, err := claim.NewResult(test.ref, value)
+			got, err := claim.NewResult(test.ref, value, "")
 			if err != nil || got.Digest != test.want || got.Ref != test.ref || string(got.Value) != test.value {
 				t.Errorf("%+v, %v, want digest %s", got, err, test.want)
 			}
@@ -120,7 +120,7 @@ func TestAResultWithoutACanonicalFormIsRefused(t *testing.T) {
 		if test.value != "" {
 			value = jsontext.Value(test.value)
 		}
-		if got, err := claim.NewResult(test.ref, value); err == nil || !strings.HasPrefix(err.Error(), "digest the result: ") || !reflect.DeepEqual(got, claim.Result{}) {
+		if got, err := claim.NewResult(test.ref, value, ""); err == nil || !strings.HasPrefix(err.Error(), "digest the result: ") || !reflect.DeepEqual(got, claim.Result{}) {
 			t.Errorf("%q %s: %+v, %v, want it refused", test.ref, test.value, got, err)
 		}
 	}

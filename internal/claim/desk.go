@@ -17,6 +17,7 @@ type Desk struct {
 	Process string        // pod / process nonce: the first two parts of every owner
 	Timeout time.Duration // bound of one operation of the store, its retries included (T_w)
 	Renewal time.Duration // how often a lease is renewed; a third of the lease if zero
+	Clock   Clock         // nil: this machine's
 	Terms
 	// Fenced is told, if set, of every write of ours that found a newer grant (C4).
 	Fenced func(ctx context.Context, id string)
@@ -75,12 +76,12 @@ type taking struct {
 	owner  string // new for this Take: a claim under it can only be ours (C9)
 	record Record
 
-	read   bool      // look before the next write
-	stands *Stored   // what was read last; nil: nothing
-	sent   time.Time // before the first write under owner: trust counts from here (C5)
-	tried  ETag      // the version that a write of ours found changed
-	held   Claim     // the granted record …
-	etag   ETag      // … and its version
+	read   bool    // look before the next write
+	stands *Stored // what was read last; nil: nothing
+	sent   Reading // before the first write under owner: trust counts from here (C5)
+	tried  ETag    // the version that a write of ours found changed
+	held   Claim   // the granted record …
+	etag   ETag    // … and its version
 }
 
 func (t *taking) run(ctx context.Context) (Verdict, error) {
@@ -153,8 +154,8 @@ func (t *taking) write(ctx context.Context, next Claim) error {
 	ctx, cancel := context.WithTimeout(ctx, t.desk.Timeout)
 	defer cancel()
 	next.W = Nonce()
-	if t.sent.IsZero() {
-		t.sent = time.Now()
+	if t.sent.Wall.IsZero() {
+		t.sent = t.desk.read()
 	}
 	var etag ETag
 	var err error

@@ -35,9 +35,9 @@ type Lease struct {
 	closed sync.Once
 
 	mu    sync.Mutex
-	claim Claim     // as last written or read by us; written by the goroutine only
-	etag  ETag      // of that version; used by the goroutine only
-	asked time.Time // before the request of the last applied write was sent
+	claim Claim   // as last written or read by us; written by the goroutine only
+	etag  ETag    // of that version; used by the goroutine only
+	asked Reading // before the request of the last applied write was sent
 	alarm *time.Timer
 
 	calling bool // a keyless call was licensed by CallStarting and not withdrawn
@@ -56,9 +56,9 @@ func newLease(t taking) *Lease {
 		claim: t.held, etag: t.etag, asked: t.sent,
 	}
 	l.ctx, l.lose = context.WithCancelCause(context.Background())
-	left := l.Left()
+	next := l.nextLook(l.Left())
 	l.mu.Lock()
-	l.alarm = time.AfterFunc(left, l.expire)
+	l.alarm = time.AfterFunc(next, l.expire)
 	l.mu.Unlock()
 	go l.run()
 	return l
@@ -77,19 +77,23 @@ func (l *Lease) Claim() Claim {
 
 // Left is how long the lease can still be trusted: the lease less the owner's
 // margin, counted from before the request was sent, and nothing once its context
-// has ended. The larger of monotonic and wall time counts: the one stands still
-// while a machine sleeps, the other may be set back.
+// has ended.
 func (l *Lease) Left() time.Duration {
 	if l.ctx.Err() != nil {
 		return 0
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	return l.desk.Lease - l.desk.OwnerMargin - elapsed(l.asked)
+	return l.desk.Lease - l.desk.OwnerMargin - l.elapsed(l.asked)
 }
 
-func elapsed(since time.Time) time.Duration {
-	return max(time.Since(since), time.Now().Round(0).Sub(since.Round(0)))
+func (l *Lease) elapsed(since Reading) time.Duration { return l.desk.read().since(since) }
+
+// nextLook is when the alarm looks again. Timers stand still while a machine
+// sleeps, so it does not rely on one for the whole of what is left: after a sleep,
+// and after a jump of the wall clock, the loss is found within half a margin.
+func (l *Lease) nextLook(left time.Duration) time.Duration {
+	return min(left, max(l.desk.OwnerMargin/2, time.Second))
 }
 
 // expire is the alarm: it looks again, since a renewal may just have succeeded.
@@ -102,7 +106,7 @@ func (l *Lease) expire() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.ctx.Err() == nil {
-		l.alarm.Reset(left)
+		l.alarm.Reset(l.nextLook(left))
 	}
 }
 
@@ -157,6 +161,21 @@ func (l *Lease) license(calling bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.calling = calling
+}
+
+// StepDone keeps the result of a step, so that it is not made again, whoever goes
+// on. Until this is proved, a keyless step counts as a call that may have been
+// made.
+func (l *Lease) StepDone(ctx context.Context, step string, r message.StepResult) error {
+	err := l.write(ctx, func(c *Claim) {
+		c.Steps = c.Steps.with(step, r)
+		c.CallStarted = false
+	})
+	if err != nil {
+		return fmt.Errorf("keep the result of step %s: %w", step, err)
+	}
+	l.license(false)
+	return nil
 }
 
 // Complete stores the result. It may be asked even when the lease is no longer
@@ -264,7 +283,7 @@ func (l *Lease) run() {
 			renewal.Stop()
 			continue
 		}
-		renewal.Reset(max(period-elapsed(l.asked), period/8))
+		renewal.Reset(max(period-l.elapsed(l.asked), period/8))
 	}
 }
 
@@ -284,7 +303,7 @@ func (l *Lease) renew() {
 // apply makes one change: write on the condition, and after any doubt read back
 // (C9) until the record proves what became of it, or ctx ends.
 func (l *Lease) apply(ctx context.Context, change func(*Claim)) error {
-	mine := map[string]time.Time{} // the nonces of this change, and when each was sent
+	mine := map[string]Reading{} // the nonces of this change, and when each was sent
 	var last error
 	for round := 0; ; round++ {
 		if last != nil {
@@ -304,7 +323,7 @@ func (l *Lease) apply(ctx context.Context, change func(*Claim)) error {
 		next := l.claim
 		change(&next)
 		next.W = Nonce()
-		mine[next.W] = time.Now()
+		mine[next.W] = l.desk.read()
 		etag, err := l.replace(ctx, next)
 		if err == nil {
 			l.adopt(next, etag, mine[next.W])
@@ -326,7 +345,7 @@ func (l *Lease) replace(ctx context.Context, next Claim) (ETag, error) {
 // readBack asks the record. settled: the write was applied, nil, or can never
 // be, ErrFenced. Not settled and nil: it is not applied yet, send it again under
 // the version just read.
-func (l *Lease) readBack(ctx context.Context, mine map[string]time.Time) (settled bool, err error) {
+func (l *Lease) readBack(ctx context.Context, mine map[string]Reading) (settled bool, err error) {
 	ctx, cancel := context.WithTimeout(ctx, l.desk.Timeout)
 	defer cancel()
 	s, err := l.record.Read(ctx)
@@ -339,7 +358,7 @@ func (l *Lease) readBack(ctx context.Context, mine map[string]time.Time) (settle
 			return true, nil
 		}
 		if s.Claim.Status == InProgress && s.Claim.Owner == l.owner && s.Claim.Fence == l.fence {
-			l.adopt(s.Claim, s.ETag, time.Time{})
+			l.adopt(s.Claim, s.ETag, Reading{})
 			return false, nil
 		}
 	}
@@ -352,11 +371,11 @@ func (l *Lease) readBack(ctx context.Context, mine map[string]time.Time) (settle
 
 // adopt takes over what stands now. sent proves a write of ours and extends
 // trust; its zero extends nothing.
-func (l *Lease) adopt(c Claim, etag ETag, sent time.Time) {
+func (l *Lease) adopt(c Claim, etag ETag, sent Reading) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.claim, l.etag = c, etag
-	if sent.After(l.asked) {
+	if sent.Monotonic.After(l.asked.Monotonic) {
 		l.asked = sent
 	}
 }

@@ -1,6 +1,7 @@
 package claim
 
 import (
+	"fmt"
 	"time"
 
 	"oneeffect/internal/message"
@@ -15,6 +16,7 @@ type Ask struct {
 	Fingerprint string
 	Run         int
 	Keyed       bool          // the handler declares that its downstream honours a key
+	KeylessStep string        // of several steps: the one whose downstream honours none
 	KeyWindow   time.Duration // for so long, counted from the first call …
 	KeyMargin   time.Duration // … less this
 	NotAfter    time.Time
@@ -110,12 +112,16 @@ func Take(stands *Claim, age time.Duration, ask Ask, owner string, t Terms) (nex
 func hopeless(old Claim, ask Ask, now time.Time, t Terms) *Failure {
 	keyed := ask.Keyed && old.Keyed
 	effect := EffectUnknown
-	if !keyed && !old.CallStarted {
-		effect = EffectNone
+	if !keyed && !old.CallStarted && len(old.Steps) == 0 && old.KeylessStep == "" {
+		effect = EffectNone // of several steps, those with a key are made without a word here
 	}
 	switch {
 	case !keyed && (old.CallStarted || old.Keyed):
 		return &Failure{OutcomeUnknown, "a call without a key was started and its outcome is not known; a second one could be a second effect", EffectUnknown}
+	case !ask.Keyed && old.KeylessStep != ask.KeylessStep:
+		// Another version of the handler may have called with a key, and without saying
+		// so here, what this one would call without.
+		return &Failure{OutcomeUnknown, fmt.Sprintf("the claim began with keyless step %q, the handler now declares %q; a call could be a second effect", old.KeylessStep, ask.KeylessStep), EffectUnknown}
 	case keyed && WindowPassed(old.FirstCallAt, now, ask.KeyWindow, ask.KeyMargin):
 		return &Failure{KeyWindowPassed, "the downstream may have forgotten the key", EffectUnknown}
 	case now.After(ask.NotAfter):
@@ -134,7 +140,7 @@ func WindowPassed(firstCall, now time.Time, window, margin time.Duration) bool {
 func first(ask Ask, owner string, now time.Time, t Terms) Claim {
 	c := Claim{
 		ID: ask.ID, Status: InProgress, Run: ask.Run, Fence: 1, Owner: owner,
-		LeaseSeconds: t.leaseSeconds(), TaskType: ask.TaskType, Keyed: ask.Keyed, Fingerprint: ask.Fingerprint,
+		LeaseSeconds: t.leaseSeconds(), TaskType: ask.TaskType, Keyed: ask.Keyed, KeylessStep: ask.KeylessStep, Fingerprint: ask.Fingerprint,
 		FirstCallAt: now, Starts: 1, TTL: t.ttl(), Version: 1,
 	}
 	c.began(now)

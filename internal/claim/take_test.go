@@ -46,7 +46,21 @@ type situation struct {
 	notAfter    moment
 	starts      int
 	asserted    bool
+	step        keylessStep
 }
+
+// keylessStep is what claim and handler say of a step that honours no key.
+type keylessStep int
+
+const (
+	noSteps       keylessStep = iota // the task is one call
+	sameStep                         // both name the same one
+	anotherStep                      // they differ
+	sameStepLater                    // the same one, and a step before it is made
+)
+
+func (k keylessStep) recorded() string { return [...]string{"", "letter", "letter", "letter"}[k] }
+func (k keylessStep) declared() string { return [...]string{"", "letter", "mail", "letter"}[k] }
 
 // age is that of the record by the store's clock, relative to its lease.
 type age int
@@ -93,7 +107,13 @@ func (s situation) claim() *claim.Claim {
 		FirstCallAt: s.window.time().Add(keyMargin - keyWindow), Starts: s.starts, Answered: 1,
 		NotBefore: s.notBefore.time(), Released: s.released,
 		Attempts: []claim.Attempt{{Fence: 1, Owner: theirs, At: begun, End: "lease expired"}, {Fence: 4, Owner: theirs, At: begun.Add(time.Minute)}},
-		TTL:      7, Version: 1, Unknown: jsontext.Value(`{"steps":{}}`),
+		TTL:      7, Version: 1, Unknown: jsontext.Value(`{"later":{}}`),
+	}
+	if !s.recordedKey {
+		c.KeylessStep = s.step.recorded()
+	}
+	if s.step == sameStepLater {
+		c.Steps = claim.Steps{"customer": {Ref: "/customers/7"}}
 	}
 	if !s.sameAsk {
 		c.Fingerprint = "sha256:other"
@@ -114,7 +134,15 @@ func (s situation) ask() claim.Ask {
 		ID: "82f3", TaskType: "customer.create", Fingerprint: "sha256:asked", Run: s.run,
 		Keyed: s.declaredKey, KeyWindow: keyWindow, KeyMargin: keyMargin,
 		NotAfter: s.notAfter.time(), Asserted: s.asserted, Now: func() time.Time { return asked },
+		KeylessStep: s.declaredStep(),
 	}
+}
+
+func (s situation) declaredStep() string {
+	if s.declaredKey {
+		return ""
+	}
+	return s.step.declared()
 }
 
 func (s situation) take() (claim.Claim, claim.Verdict, bool) {
@@ -191,6 +219,10 @@ var verdicts = []row{
 		answer{claim.Over, claim.OutcomeUnknown, "fail"},
 	},
 	{
+		"declared keyless, with another keyless step than recorded: failed OutcomeUnknown", func(s situation) bool { return !s.declaredKey && s.step == anotherStep },
+		answer{claim.Over, claim.OutcomeUnknown, "fail"},
+	},
+	{
 		"keyed, window passed: failed KeyWindowPassed", func(s situation) bool { return s.keyed() && s.windowPassed() },
 		answer{claim.Over, claim.KeyWindowPassed, "fail"},
 	},
@@ -213,7 +245,7 @@ func (s situation) written(a answer) claim.Claim {
 	if a.writes == "first" {
 		return claim.Claim{
 			ID: "82f3", Status: claim.InProgress, Run: s.run, Fence: 1, Owner: ours, LeaseSeconds: 300, TaskType: "customer.create",
-			Keyed: s.declaredKey, Fingerprint: "sha256:asked", FirstCallAt: asked, Starts: 1,
+			Keyed: s.declaredKey, KeylessStep: s.declaredStep(), Fingerprint: "sha256:asked", FirstCallAt: asked, Starts: 1,
 			Attempts: []claim.Attempt{{Fence: 1, Owner: ours, At: asked}}, TTL: 2592000, Version: 1,
 		}
 	}
@@ -266,8 +298,9 @@ func everySituation(yield func(situation) bool) {
 		dimension([]moment{past, present}, func(s *situation, v moment) { s.notAfter = v }),
 		dimension([]int{7, 8}, func(s *situation, v int) { s.starts = v }),
 		dimension(both, func(s *situation, v bool) { s.asserted = v }),
+		dimension([]keylessStep{noSteps, sameStep, anotherStep, sameStepLater}, func(s *situation, v keylessStep) { s.step = v }),
 	) {
-		if s.stands == "" && s != s.nothing() {
+		if s.stands == "" && s != s.nothing() || s.step != noSteps && (s.stands == claim.Completed || s.stands == claim.Cancelled) {
 			continue
 		}
 		if !yield(s) {
@@ -278,7 +311,7 @@ func everySituation(yield func(situation) bool) {
 
 // nothing is a situation without what only a record knows.
 func (s situation) nothing() situation {
-	return situation{run: s.run, declaredKey: s.declaredKey, notAfter: s.notAfter, asserted: s.asserted, notBefore: present, window: future, starts: 7}
+	return situation{run: s.run, declaredKey: s.declaredKey, notAfter: s.notAfter, asserted: s.asserted, notBefore: present, window: future, starts: 7, step: s.step}
 }
 
 // dimension sets one fact to each of its values in turn.
@@ -363,7 +396,7 @@ func (s situation) differs(want answer, next claim.Claim, v claim.Verdict, write
 
 // outcome is what may be said of the effect: none only where no call can have been made.
 func (s situation) outcome(reason string) string {
-	if s.keyed() || s.callStarted || reason == claim.OutcomeUnknown || reason == claim.KeyWindowPassed {
+	if s.keyed() || s.callStarted || s.step != noSteps || reason == claim.OutcomeUnknown || reason == claim.KeyWindowPassed {
 		return claim.EffectUnknown
 	}
 	return claim.EffectNone

@@ -215,7 +215,7 @@ func (w *world) wantVersion(before claim.Stored) {
 // done is a result.
 func done(t *testing.T) claim.Result {
 	t.Helper()
-	r, err := claim.NewResult("/customers/7", nil)
+	r, err := claim.NewResult("/customers/7", nil, "")
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -121,7 +121,7 @@ func TestWhatTheStoreAddsStaysThereAndWhatLaterVersionsAddIsKept(t *testing.T) {
 		w := newWorld(t)
 		c := sample("82f3")
 		c.Attempts = nil
-		c.Unknown = jsontext.Value(`{"steps":{"print":{"resultRef":"/letters/1"}}}`)
+		c.Unknown = jsontext.Value(`{"later":{"print":{"resultRef":"/letters/1"}}}`)
 		record := w.db.Claims().Record("82f3")
 		if _, err := record.Create(t.Context(), c); err != nil {
 			t.Fatal(err)
@@ -147,7 +147,7 @@ func TestWhatTheStoreAddsStaysThereAndWhatLaterVersionsAddIsKept(t *testing.T) {
 			t.Fatal(err)
 		}
 		for member, want := range map[string]string{
-			"steps": `{"print":{"resultRef":"/letters/1"}}`, "attempts": `[]`,
+			"later": `{"print":{"resultRef":"/letters/1"}}`, "attempts": `[]`,
 			"firstCallAt": `"2026-11-30T17:00:00.123456789Z"`, "notBefore": ``, "w": `"next"`,
 		} {
 			if got := string(document[member]); got != want {

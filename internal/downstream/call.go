@@ -10,13 +10,13 @@ import (
 	"net/url"
 	"strings"
 
-	"github.com/Azure/azure-sdk-for-go/sdk/azcore"
+	"github.com/go-json-experiment/json"
+	"github.com/go-json-experiment/json/jsontext"
 	"go.opentelemetry.io/otel/codes"
 	"go.opentelemetry.io/otel/propagation"
 	semconv "go.opentelemetry.io/otel/semconv/v1.43.0"
 	"go.opentelemetry.io/otel/trace"
 	notrace "go.opentelemetry.io/otel/trace/noop"
-	"golang.org/x/net/http/httpguts"
 
 	"oneeffect/internal/message"
 )
@@ -24,24 +24,9 @@ import (
 // errTimeout is the cause when a call has taken longer than its declaration allows.
 var errTimeout = errors.New("the call took longer than its timeout")
 
-// Options are what a handler needs of the process it runs in.
-type Options struct {
-	// Transport sends the requests. A keyless handler takes a copy of an
-	// *http.Transport, without kept-alive connections; any other kind is used as it is
-	// and must not send anything twice. Nil means a transport without kept-alive
-	// connections; whoever gives one closes its idle connections.
-	Transport http.RoundTripper
-
-	UserAgent  string                        // the process's ApplicationID
-	Getenv     func(string) string           // for auth env:NAME
-	Credential azcore.TokenCredential        // for auth entra:SCOPE
-	Tracer     trace.Tracer                  // nil: no spans
-	Propagator propagation.TextMapPropagator // nil: W3C trace context
-}
-
-// handler calls one downstream.
-type handler struct {
-	declared   Declared
+// caller makes one kind of call.
+type caller struct {
+	declared   Request
 	url        *url.URL
 	target     string // the URL as people may see it: a query may hold a secret
 	transport  http.RoundTripper
@@ -51,19 +36,14 @@ type handler struct {
 	propagator propagation.TextMapPropagator
 }
 
-var _ message.Handler = (*handler)(nil)
-
-// Handler makes the handler that was declared, or says what is missing for it.
-func (d Declared) Handler(o Options) (message.Handler, error) {
-	h := &handler{declared: d, userAgent: o.UserAgent, tracer: o.Tracer, propagator: o.Propagator}
-	var errs [3]error
+// caller prepares what a request asks for.
+func (d Request) caller(o Options) (*caller, error) {
+	h := &caller{declared: d, userAgent: o.UserAgent, tracer: o.Tracer, propagator: o.Propagator}
+	var errs [2]error
 	h.url, errs[0] = url.Parse(d.URL)
 	h.bearer, errs[1] = d.Auth.bearer(o.Getenv, o.Credential)
-	if !httpguts.ValidHeaderFieldValue(o.UserAgent) {
-		errs[2] = fmt.Errorf("user agent %q cannot be used in a header", o.UserAgent)
-	}
 	if err := errors.Join(errs[:]...); err != nil {
-		return nil, fmt.Errorf("prepare handler of %s: %w", d.Type, err)
+		return nil, err
 	}
 	h.target = h.url.Scheme + "://" + h.url.Host + h.url.EscapedPath()
 	h.transport = d.transport(o.Transport)
@@ -76,17 +56,8 @@ func (d Declared) Handler(o Options) (message.Handler, error) {
 	return h, nil
 }
 
-// Declaration is what the worker computes its rules from.
-func (h *handler) Declaration() message.Declaration {
-	d := h.declared
-	return message.Declaration{
-		Type: d.Type, Keyed: d.Keyed, KeyWindow: d.Window, Timeout: d.Timeout,
-		Attempts: d.Attempts, BackoffMin: d.BackoffMin, BackoffMax: d.BackoffMax,
-	}
-}
-
-// Call sends one request and says what is known of it.
-func (h *handler) Call(ctx context.Context, c message.Call) message.Outcome {
+// call sends one request, within a span of its own.
+func (h *caller) call(ctx context.Context, c message.Call) message.Outcome {
 	ctx, cancel := context.WithTimeoutCause(ctx, h.declared.Timeout, errTimeout)
 	defer cancel()
 	ctx, span := h.tracer.Start(ctx, h.declared.Method, trace.WithSpanKind(trace.SpanKindClient), trace.WithAttributes(
@@ -95,24 +66,28 @@ func (h *handler) Call(ctx context.Context, c message.Call) message.Outcome {
 		semconv.URLFull(h.target),
 	))
 	defer span.End()
-	o := h.call(ctx, span, c)
+	o := h.send(ctx, span, c)
 	if o.Effect != message.EffectApplied {
 		span.SetStatus(codes.Error, o.Description)
 	}
 	return o
 }
 
-func (h *handler) call(ctx context.Context, span trace.Span, c message.Call) message.Outcome {
+func (h *caller) send(ctx context.Context, span trace.Span, c message.Call) message.Outcome {
 	d := h.declared
 	if d.Keyed && c.Key == "" {
 		return d.outcome(permanent, "nothing sent: the handler needs a key and the task has none")
+	}
+	body, err := h.body(c)
+	if err != nil {
+		return d.outcome(permanent, "nothing sent: "+err.Error())
 	}
 	authorization, err := h.bearer(ctx)
 	if err != nil {
 		return d.outcome(notYet, "nothing sent: "+reason(ctx, err))
 	}
 	var w watch
-	response, err := h.transport.RoundTrip(h.request(w.observe(ctx), c, authorization))
+	response, err := h.transport.RoundTrip(h.request(w.observe(ctx), c.Key, body, authorization))
 	if err != nil && w.unsent(err) {
 		return d.outcome(notYet, "nothing sent: "+reason(ctx, err))
 	}
@@ -124,15 +99,31 @@ func (h *handler) call(ctx context.Context, span trace.Span, c message.Call) mes
 	return h.judge(read(response))
 }
 
+// body is what is sent: the payload, and beside it what the steps before brought
+// if that is declared.
+func (h *caller) body(c message.Call) ([]byte, error) {
+	if !h.declared.Results {
+		return c.Payload, nil
+	}
+	body, err := json.Marshal(struct {
+		Payload jsontext.Value                `json:"payload"`
+		Results map[string]message.StepResult `json:"results"`
+	}{c.Payload, c.Results}, json.Deterministic(true))
+	if err != nil {
+		return nil, fmt.Errorf("encode payload and results: %w", err)
+	}
+	return body, nil
+}
+
 // request is the one request of a call. GetBody stays nil: without it net/http
 // cannot send a body a second time, whatever the headers say.
-func (h *handler) request(ctx context.Context, c message.Call, authorization string) *http.Request {
+func (h *caller) request(ctx context.Context, key string, body []byte, authorization string) *http.Request {
 	r := (&http.Request{
 		Method:        h.declared.Method,
 		URL:           h.url,
 		Header:        make(http.Header),
-		Body:          io.NopCloser(bytes.NewReader(c.Payload)),
-		ContentLength: int64(len(c.Payload)),
+		Body:          io.NopCloser(bytes.NewReader(body)),
+		ContentLength: int64(len(body)),
 	}).WithContext(ctx)
 	h.propagator.Inject(ctx, propagation.HeaderCarrier(r.Header))
 	r.Header.Set("Content-Type", "application/json")
@@ -142,7 +133,7 @@ func (h *handler) request(ctx context.Context, c message.Call, authorization str
 		r.Header.Set("Authorization", authorization)
 	}
 	if h.declared.Keyed {
-		r.Header.Set(h.declared.Header, h.declared.Form.write(c.Key))
+		r.Header.Set(h.declared.Header, h.declared.Form.write(key))
 	}
 	return r
 }

@@ -19,27 +19,27 @@ import (
 	"oneeffect/internal/message"
 )
 
-func keyedAt(url string) Declared {
-	return Declared{
-		Type: "t", Method: "POST", URL: url, Timeout: time.Minute, Keyed: true, Header: "Idempotency-Key", Form: Bare,
-		Window: time.Hour, InProgress: 409, ReplayedHeader: "Idempotent-Replayed", Result: "/id", Attempts: 8,
+func keyedAt(url string) Request {
+	return Request{
+		Method: "POST", URL: url, Timeout: time.Minute, Keyed: true, Header: "Idempotency-Key", Form: Bare,
+		Window: time.Hour, InProgress: 409, ReplayedHeader: "Idempotent-Replayed", Result: "/id",
 	}
 }
 
-func keylessAt(url string) Declared {
-	return Declared{Type: "t", Method: "POST", URL: url, Timeout: time.Minute, Attempts: 1}
+func keylessAt(url string) Request {
+	return Request{Method: "POST", URL: url, Timeout: time.Minute}
 }
 
-func handlerOf(t *testing.T, d Declared, o Options) message.Handler {
+func handlerOf(t *testing.T, d Request, o Options) message.Handler {
 	t.Helper()
-	h, err := d.Handler(o)
+	h, err := Declared{Type: "t", Requests: []Request{d}, Attempts: 8}.Handler(o)
 	if err != nil {
 		t.Fatal(err)
 	}
 	return h
 }
 
-func call(t *testing.T, d Declared, o Options) message.Outcome {
+func call(t *testing.T, d Request, o Options) message.Outcome {
 	t.Helper()
 	return handlerOf(t, d, o).Call(t.Context(), message.Call{Key: "82f3", Type: "t", Payload: []byte(`{"name":"Ada"}`)})
 }
@@ -158,7 +158,7 @@ func TestATokenIsAskedForTheDeclaredScope(t *testing.T) {
 		sent = r.Header.Get("Authorization")
 		return answer(200, ""), nil
 	})}
-	if _, err := d.Handler(o); err == nil {
+	if _, err := (Declared{Type: "t", Requests: []Request{d}}).Handler(o); err == nil {
 		t.Error("a handler without its credential is made")
 	}
 	o.Credential = credential(func(_ context.Context, o policy.TokenRequestOptions) (azcore.AccessToken, error) {
@@ -211,6 +211,7 @@ func TestReplies(t *testing.T) {
 		effect message.Effect
 		after  time.Duration
 		says   string
+		digest bool
 	}{
 		{name: "the Location is the reference", reply: answer(201, `{"id":"c-7"}`, "Content-Type", asJSON, "Location", "/customers/7"),
 			effect: message.EffectApplied, ref: "/customers/7", value: `{"id":"c-7"}`, says: "201 Created"},
@@ -227,7 +228,9 @@ func TestReplies(t *testing.T) {
 		{name: "a number no float64 holds: not kept", reply: answer(200, `{"id":9007199254740993}`, "Content-Type", asJSON),
 			effect: message.EffectApplied, says: "reply not kept"},
 		{name: "larger than the limit: not kept", reply: answer(200, `"`+strings.Repeat("x", maxReply)+`"`, "Content-Type", asJSON, "Location", "/l"),
-			effect: message.EffectApplied, ref: "/l", says: "larger than"},
+			effect: message.EffectApplied, ref: "/l", says: "larger than", digest: true},
+		{name: "larger than is read: not even digested", reply: answer(200, `"`+strings.Repeat("x", maxReply+maxDigested)+`"`, "Content-Type", asJSON),
+			effect: message.EffectApplied, says: "larger than"},
 		{name: "a reference without end is none", reply: answer(200, "", "Location", strings.Repeat("x", maxRef+1)),
 			effect: message.EffectApplied},
 		{name: "a problem is shown to people", reply: answer(422, `{"title":"Key reused","detail":"other\npayload"}`, "Content-Type", "application/problem+json"),
@@ -244,6 +247,9 @@ func TestReplies(t *testing.T) {
 			if o.Effect != c.effect || o.Ref != c.ref || string(o.Value) != c.value || o.After != c.after {
 				t.Errorf("got %v, ref %q, value %s, after %v", o.Effect, o.Ref, o.Value, o.After)
 			}
+			if digested := strings.HasPrefix(o.Omitted, "sha256:"); digested != c.digest {
+				t.Errorf("digest %q, want one: %t", o.Omitted, c.digest)
+			}
 			if !strings.Contains(o.Description, c.says) {
 				t.Errorf("description is %q, want %q in it", o.Description, c.says)
 			}
@@ -257,7 +263,7 @@ func TestAPointerFindsWhatRFC6901Says(t *testing.T) {
 		"/a/b~1c/1/~0": "x", "/a/b~1c/0": "10", "/a/b~1c": `[10,{"~":"x"}]`, "/n": "null",
 		"/a/b~1c/2": "", "/a/b~1c/-": "", "/z": "", "/n/x": "", "/a/b~1c/0/0": "",
 	} {
-		d := Declared{Result: pointer}
+		d := Request{Result: pointer}
 		if got := d.ref(http.Header{}, []byte(doc)); got != ref {
 			t.Errorf("%s is %q, want %q", pointer, got, ref)
 		}
@@ -287,7 +293,7 @@ func TestAnEndlessBodyEndsAtTheLimit(t *testing.T) { // D4
 		ended <- err
 	}))
 	defer server.Close()
-	for _, d := range []Declared{keyedAt(server.URL), keylessAt(server.URL)} {
+	for _, d := range []Request{keyedAt(server.URL), keylessAt(server.URL)} {
 		o := call(t, d, Options{})
 		want(t, o, message.EffectApplied, false, false)
 		if o.Ref != "/customers/7" {

@@ -172,7 +172,7 @@ func TestNetHTTPSendsARequestWithAKeyAgain(t *testing.T) {
 }
 
 func TestNothingIsSentTwiceWhenAReusedConnectionIsReset(t *testing.T) { // D1, D2
-	for name, declared := range map[string]func(string) Declared{"keyed": keyedAt, "keyless": keylessAt} {
+	for name, declared := range map[string]func(string) Request{"keyed": keyedAt, "keyless": keylessAt} {
 		t.Run(name, func(t *testing.T) {
 			s := serve(t, func(n int64, c net.Conn, _ *http.Request) bool { return n != 2 && ok(c) })
 			h := handlerOf(t, declared(s.url), Options{Transport: pooled(t)})

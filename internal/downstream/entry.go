@@ -30,10 +30,22 @@ const (
 
 // entry is a handler as it stands in the file.
 type entry struct {
-	Type    string `yaml:"type"`
+	Type  string      `yaml:"type"`
+	Call  callEntry   `yaml:",inline"` // one call, or
+	Steps []callEntry `yaml:"steps"`   // several
+	Retry struct {
+		Attempts *int   `yaml:"attempts"`
+		Backoff  spread `yaml:"backoff"`
+	} `yaml:"retry"`
+}
+
+// callEntry is one call as it stands in the file.
+type callEntry struct {
+	Name    string `yaml:"name"` // of a step
 	Request struct {
 		Method  string   `yaml:"method"`
 		URL     string   `yaml:"url"`
+		Results bool     `yaml:"results"`
 		Timeout duration `yaml:"timeout"`
 	} `yaml:"request"`
 	Idempotency struct {
@@ -46,10 +58,6 @@ type entry struct {
 	} `yaml:"idempotency"`
 	Auth   string `yaml:"auth"`
 	Result string `yaml:"result"`
-	Retry  struct {
-		Attempts *int   `yaml:"attempts"`
-		Backoff  spread `yaml:"backoff"`
-	} `yaml:"retry"`
 }
 
 // duration is a time.Duration written "20s".
@@ -79,14 +87,61 @@ func (s *spread) UnmarshalYAML(n *yaml.Node) error {
 // handler reads one entry and checks it. A mistake does not end the checking.
 func (r *reading) handler(item *yaml.Node) Declared {
 	e := r.load(item)
-	d := Declared{
-		Type:    e.Type,
+	d := Declared{Type: e.Type}
+	r.checkType(item, d.Type)
+	if list := member(item, "steps"); list != nil {
+		d.Requests = r.steps(item, list, e)
+	} else {
+		if name := member(item, "name"); name != nil {
+			r.mistake(name.Line, "name is for steps: this task is one call")
+		}
+		if e.Call.Request.Results {
+			r.mistake(at(item, "request", "results"), "results are for steps: this task is one call")
+		}
+		d.Requests = []Request{r.request(item, e.Call)}
+	}
+	r.retry(item, e, &d)
+	return d
+}
+
+// steps reads the calls of a task that makes several.
+func (r *reading) steps(item, list *yaml.Node, e entry) []Request {
+	for _, name := range []string{"name", "request", "idempotency", "auth", "result"} {
+		if m := member(item, name); m != nil {
+			r.mistake(m.Line, "%s belongs into each of the steps", name)
+		}
+	}
+	if len(list.Content) != len(e.Steps) || len(e.Steps) == 0 {
+		r.mistake(list.Line, "steps is a list of at least one call, each beginning with \"- name: NAME\"")
+		return []Request{{}}
+	}
+	requests := make([]Request, len(e.Steps))
+	for i, step := range e.Steps {
+		node := list.Content[i]
+		if err := message.CheckStep(step.Name); err != nil {
+			r.mistake(at(node, "name"), "%w", err)
+		}
+		if i == 0 && step.Request.Results {
+			r.mistake(at(node, "request", "results"), "there are no results before the first step")
+		}
+		requests[i] = r.request(node, step)
+	}
+	if _, err := (Declared{Type: e.Type, Requests: requests}).declaration(); err != nil {
+		r.mistake(list.Line, "%w", err)
+	}
+	return requests
+}
+
+// request reads one call.
+func (r *reading) request(item *yaml.Node, e callEntry) Request {
+	d := Request{
+		Step:    e.Name,
 		Method:  cmp.Or(e.Request.Method, defaultMethod),
 		URL:     e.Request.URL,
+		Results: e.Request.Results,
 		Timeout: cmp.Or(time.Duration(e.Request.Timeout), defaultTimeout),
 		Result:  e.Result,
 	}
-	r.checkType(item, d.Type)
 	r.checkRequest(item, d)
 	if d.Result != "" && !jsontext.Pointer(d.Result).IsValid() {
 		r.mistake(at(item, "result"), "%q is not a JSON pointer such as /id", d.Result)
@@ -106,6 +161,28 @@ func (r *reading) handler(item *yaml.Node) Declared {
 	return d
 }
 
+// retry reads how often and when the calls of a task are made again. Where one of
+// them honours no key, never: a task cannot be told to take that risk.
+func (r *reading) retry(item *yaml.Node, e entry, d *Declared) {
+	keyless := func(c callEntry) bool { return c.Idempotency.Honoured != nil && !*c.Idempotency.Honoured }
+	if keyless(e.Call) || slices.ContainsFunc(e.Steps, keyless) {
+		d.Attempts = 1
+		if retry := member(item, "retry"); retry != nil {
+			r.mistake(retry.Line, "retry has no meaning where no key is honoured: the first failure is final")
+		}
+		return
+	}
+	d.BackoffMin = cmp.Or(time.Duration(e.Retry.Backoff.from), defaultBackoffMin)
+	d.BackoffMax = cmp.Or(time.Duration(e.Retry.Backoff.to), defaultBackoffMax)
+	d.Attempts = defaultAttempts
+	if e.Retry.Attempts != nil {
+		d.Attempts = *e.Retry.Attempts
+	}
+	if d.Attempts < 1 {
+		r.mistake(at(item, "retry", "attempts"), "attempts is %d, at least 1 is needed", d.Attempts)
+	}
+}
+
 func (r *reading) checkType(item *yaml.Node, taskType string) {
 	line := at(item, "type")
 	if err := message.CheckType(taskType); err != nil {
@@ -119,7 +196,7 @@ func (r *reading) checkType(item *yaml.Node, taskType string) {
 	r.declared[taskType] = line
 }
 
-func (r *reading) checkRequest(item *yaml.Node, d Declared) {
+func (r *reading) checkRequest(item *yaml.Node, d Request) {
 	if !httpguts.ValidHeaderFieldName(d.Method) || d.Method != strings.ToUpper(d.Method) || d.Method == http.MethodConnect {
 		r.mistake(at(item, "request", "method"), "%q is not a method such as POST or PUT", d.Method)
 	}
@@ -130,7 +207,7 @@ func (r *reading) checkRequest(item *yaml.Node, d Declared) {
 }
 
 // keyed fills in what a downstream that honours the key declares.
-func (r *reading) keyed(item *yaml.Node, e entry, d *Declared) {
+func (r *reading) keyed(item *yaml.Node, e callEntry, d *Request) {
 	i := e.Idempotency
 	d.Keyed = true
 	d.Header = cmp.Or(i.Header, defaultHeader)
@@ -138,12 +215,6 @@ func (r *reading) keyed(item *yaml.Node, e entry, d *Declared) {
 	d.Window = cmp.Or(time.Duration(i.Window), defaultWindow)
 	d.InProgress = i.InProgress
 	d.ReplayedHeader = i.ReplayedHeader
-	d.BackoffMin = cmp.Or(time.Duration(e.Retry.Backoff.from), defaultBackoffMin)
-	d.BackoffMax = cmp.Or(time.Duration(e.Retry.Backoff.to), defaultBackoffMax)
-	d.Attempts = defaultAttempts
-	if e.Retry.Attempts != nil {
-		d.Attempts = *e.Retry.Attempts
-	}
 	if !httpguts.ValidHeaderFieldName(d.Header) {
 		r.mistake(at(item, "idempotency", "header"), "%q is not a header name", d.Header)
 	}
@@ -156,17 +227,13 @@ func (r *reading) keyed(item *yaml.Node, e entry, d *Declared) {
 	if d.InProgress != 0 && (d.InProgress < 400 || d.InProgress > 499) {
 		r.mistake(at(item, "idempotency", "inProgress"), "inProgress is %d, a status from 400 to 499 is expected (409 as a rule)", d.InProgress)
 	}
-	if d.Attempts < 1 {
-		r.mistake(at(item, "retry", "attempts"), "attempts is %d, at least 1 is needed", d.Attempts)
-	}
 }
 
 // resent are the methods that net/http sends again by itself after a lost connection.
 var resent = []string{http.MethodGet, http.MethodHead, http.MethodOptions, http.MethodTrace}
 
 // keyless refuses what would be without meaning, or dangerous, where no key is honoured.
-func (r *reading) keyless(item *yaml.Node, d *Declared) {
-	d.Attempts = 1
+func (r *reading) keyless(item *yaml.Node, d *Request) {
 	if slices.Contains(resent, d.Method) {
 		r.mistake(at(item, "request", "method"), "%s without a key may be sent twice by the HTTP client: declare another method", d.Method)
 	}
@@ -174,8 +241,5 @@ func (r *reading) keyless(item *yaml.Node, d *Declared) {
 		if i := member(item, "idempotency"); i != nil && member(i, name) != nil {
 			r.mistake(at(i, name), "idempotency.%s has no meaning where no key is honoured", name)
 		}
-	}
-	if retry := member(item, "retry"); retry != nil {
-		r.mistake(retry.Line, "retry has no meaning where no key is honoured: the first failure is final")
 	}
 }

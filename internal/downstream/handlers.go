@@ -25,9 +25,19 @@ const (
 
 // Declared is one handler as handlers.yaml declares it, defaults filled in.
 type Declared struct {
-	Type    string
+	Type       string
+	Requests   []Request // one, or one for each step
+	Attempts   int
+	BackoffMin time.Duration
+	BackoffMax time.Duration
+}
+
+// Request is one call as it is declared.
+type Request struct {
+	Step    string // empty if it is the only one
 	Method  string
 	URL     string
+	Results bool // the body also carries the results of the steps before
 	Timeout time.Duration
 
 	Keyed          bool          // the downstream honours the key
@@ -39,10 +49,6 @@ type Declared struct {
 
 	Auth   Auth
 	Result string // JSON pointer to the result's reference in the reply; "" is none
-
-	Attempts   int
-	BackoffMin time.Duration
-	BackoffMax time.Duration
 }
 
 // ReadHandlers reads handlers.yaml. ${NAME} stands for a variable, in any value;

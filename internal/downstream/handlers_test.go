@@ -2,6 +2,7 @@ package downstream
 
 import (
 	"os"
+	"reflect"
 	"strings"
 	"testing"
 	"time"
@@ -29,21 +30,20 @@ func TestTheRepositorysHandlersAreTheTwoOfTheDemo(t *testing.T) {
 		t.Fatal(err)
 	}
 	want := []Declared{{
-		Type: "customer.create", Method: "POST", URL: "http://crm/customers", Timeout: 20 * time.Second,
-		Keyed: true, Header: "Idempotency-Key", Form: Bare, Window: 24 * time.Hour,
-		InProgress: 409, ReplayedHeader: "Idempotent-Replayed", Result: "/id",
+		Type: "customer.create",
+		Requests: []Request{{
+			Method: "POST", URL: "http://crm/customers", Timeout: 20 * time.Second,
+			Keyed: true, Header: "Idempotency-Key", Form: Bare, Window: 24 * time.Hour,
+			InProgress: 409, ReplayedHeader: "Idempotent-Replayed", Result: "/id",
+		}},
 		Attempts: 8, BackoffMin: 2 * time.Second, BackoffMax: 5 * time.Minute,
 	}, {
-		Type: "letter.print", Method: "POST", URL: "https://print:8443/v1/letters", Timeout: 20 * time.Second,
+		Type:     "letter.print",
+		Requests: []Request{{Method: "POST", URL: "https://print:8443/v1/letters", Timeout: 20 * time.Second}},
 		Attempts: 1,
 	}}
-	if len(got) != len(want) {
-		t.Fatalf("%d handlers, want %d", len(got), len(want))
-	}
-	for i := range want {
-		if got[i] != want[i] {
-			t.Errorf("handler %d is\n%+v, want\n%+v", i, got[i], want[i])
-		}
+	if !reflect.DeepEqual(got, want) {
+		t.Errorf("got\n%+v, want\n%+v", got, want)
 	}
 }
 
@@ -60,12 +60,15 @@ func TestEverythingSaidIsTaken(t *testing.T) {
 		t.Fatal(err)
 	}
 	want := Declared{
-		Type: "order.place", Method: "PUT", URL: "http://h/o?v=2", Timeout: 1500 * time.Millisecond,
-		Keyed: true, Header: "X-Request-Id", Form: Quoted, Window: 48 * time.Hour, InProgress: 423, ReplayedHeader: "X-Replay",
-		Auth: Auth{Scope: "api://orders/.default"}, Result: "/a/0",
+		Type: "order.place",
+		Requests: []Request{{
+			Method: "PUT", URL: "http://h/o?v=2", Timeout: 1500 * time.Millisecond,
+			Keyed: true, Header: "X-Request-Id", Form: Quoted, Window: 48 * time.Hour, InProgress: 423, ReplayedHeader: "X-Replay",
+			Auth: Auth{Scope: "api://orders/.default"}, Result: "/a/0",
+		}},
 		Attempts: 3, BackoffMin: time.Second, BackoffMax: time.Minute,
 	}
-	if len(got) != 1 || got[0] != want {
+	if len(got) != 1 || !reflect.DeepEqual(got[0], want) {
 		t.Errorf("got\n%+v, want\n%+v", got, want)
 	}
 }

@@ -1,6 +1,8 @@
 package downstream
 
 import (
+	"crypto/sha256"
+	"encoding/hex"
 	"fmt"
 	"io"
 	"mime"
@@ -18,7 +20,8 @@ import (
 
 // The bounds of what is taken from a reply.
 const (
-	maxReply       = 64 << 10
+	maxReply       = 64 << 10 // kept
+	maxDigested    = 8 << 20  // read, of a reply that is too large to keep
 	maxRef         = 2048
 	maxDescription = 512
 )
@@ -28,28 +31,37 @@ type reply struct {
 	status int
 	header http.Header
 	body   []byte
-	err    error // why the body is not whole: what is missing is not used
+	err    error  // why the body is not whole: what is missing is not used
+	digest string // of a body that is whole and too large to keep, sha256:…
 }
 
 // read reads a reply to the limit. A body that breaks off, or does not end, takes
 // nothing from what the status has said.
 func read(response *http.Response) reply {
-	body, err := io.ReadAll(io.LimitReader(response.Body, maxReply+1))
-	if len(body) > maxReply {
-		err = fmt.Errorf("its body is larger than %d bytes", maxReply)
+	r := reply{status: response.StatusCode, header: response.Header}
+	r.body, r.err = io.ReadAll(io.LimitReader(response.Body, maxReply+1))
+	if len(r.body) <= maxReply {
+		return r
 	}
-	return reply{status: response.StatusCode, header: response.Header, body: body, err: err}
+	r.err = fmt.Errorf("its body is larger than %d bytes", maxReply)
+	h := sha256.New()
+	h.Write(r.body)
+	rest, err := io.Copy(h, io.LimitReader(response.Body, maxDigested))
+	if err == nil && rest < maxDigested {
+		r.digest = "sha256:" + hex.EncodeToString(h.Sum(nil))
+	}
+	return r
 }
 
 // judge says what a reply means.
-func (h *handler) judge(r reply) message.Outcome {
+func (h *caller) judge(r reply) message.Outcome {
 	d := h.declared
 	m := d.meaningOf(r.status, d.ReplayedHeader != "" && r.header.Get(d.ReplayedHeader) != "")
 	o := d.outcome(m, fmt.Sprintf("%s %s: %s", d.Method, h.target, statusText(r.status)))
 	switch {
 	case o.Effect == message.EffectApplied:
 		value, err := r.value()
-		o.Value = value
+		o.Value, o.Omitted = value, r.digest
 		o.Ref = d.ref(r.header, value)
 		if err != nil {
 			o.Description += ", reply not kept: " + clean(err.Error())
@@ -91,7 +103,7 @@ func isJSON(contentType string) bool {
 
 // ref is where the result is: the Location of the reply, else what the declared
 // pointer finds in it.
-func (d Declared) ref(header http.Header, value jsontext.Value) string {
+func (d Request) ref(header http.Header, value jsontext.Value) string {
 	ref := header.Get("Location")
 	if ref == "" && d.Result != "" {
 		ref = find(value, jsontext.Pointer(d.Result))

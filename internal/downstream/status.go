@@ -29,7 +29,7 @@ var (
 
 // meaningOf is the table of status rules. Replayed says that the reply is one
 // which the downstream has stored under this key and gives for ever.
-func (d Declared) meaningOf(status int, replayed bool) meaning {
+func (d Request) meaningOf(status int, replayed bool) meaning {
 	switch {
 	case status >= 200 && status <= 299:
 		return applied // 201 the first time, 200 the same resource
@@ -53,7 +53,7 @@ func (d Declared) meaningOf(status int, replayed bool) meaning {
 
 // outcome is what a meaning is worth to this handler: where no key is honoured
 // the first failure of any kind is final.
-func (d Declared) outcome(m meaning, description string) message.Outcome {
+func (d Request) outcome(m meaning, description string) message.Outcome {
 	return message.Outcome{
 		Effect:      m.effect,
 		Retry:       m.retry && d.Keyed,

@@ -9,16 +9,16 @@ import (
 )
 
 func TestStatusRules(t *testing.T) {
-	keyed := Declared{Keyed: true}
-	declaring := Declared{Keyed: true, InProgress: 409}
-	keyless := Declared{}
+	keyed := Request{Keyed: true}
+	declaring := Request{Keyed: true, InProgress: 409}
+	keyless := Request{}
 	outcome := func(effect message.Effect, retry, free bool) message.Outcome {
 		return message.Outcome{Effect: effect, Retry: retry, Free: free}
 	}
 	yes, no, unknown := message.EffectApplied, message.EffectNotApplied, message.EffectUnknown
 	for _, c := range []struct {
 		name     string
-		declared Declared
+		declared Request
 		status   []int
 		replayed bool
 		want     message.Outcome

@@ -28,7 +28,7 @@ func NewTransport() *http.Transport {
 }
 
 // transport is what this handler sends with.
-func (d Declared) transport(given http.RoundTripper) http.RoundTripper {
+func (d Request) transport(given http.RoundTripper) http.RoundTripper {
 	if given == nil {
 		return oneRequestPerConnection(NewTransport())
 	}

@@ -2,13 +2,15 @@ package message
 
 import (
 	"context"
+	"fmt"
 	"time"
 
 	"github.com/go-json-experiment/json/jsontext"
 )
 
-// Handler does the work of one task type: one call to the world outside. What
-// it declares about that world computes every retry, takeover and dead letter.
+// Handler does the work of one task type: one call to the world outside, or one
+// for each of its steps. What it declares about that world computes every retry,
+// takeover and dead letter.
 type Handler interface {
 	Declaration() Declaration
 	// Call makes exactly one call and says what is known of it. It ends with ctx,
@@ -19,19 +21,85 @@ type Handler interface {
 // Declaration is what a handler says of its downstream.
 type Declaration struct {
 	Type       string
-	Keyed      bool          // the downstream honours the key: a second call has no second effect
-	KeyWindow  time.Duration // for so long after the first call
-	Timeout    time.Duration // of one call
+	Keyed      bool          // the downstream honours the key: a second call has no second effect; with steps: every one
+	KeyWindow  time.Duration // for so long after the first call; with steps: the shortest
+	Timeout    time.Duration // of one call; with steps: the longest
 	Attempts   int           // calls that may end unknown before the task fails
 	BackoffMin time.Duration
 	BackoffMax time.Duration
+	Steps      []Step // none: the task is one call
+}
+
+// Step is one of several calls that a task makes, one after the other. Its result
+// is kept in the claim before the next begins, and a step that has one is not made
+// again.
+type Step struct {
+	Name      string // unique within the task; part of the key
+	Keyed     bool
+	KeyWindow time.Duration
+	Timeout   time.Duration
+}
+
+// Calls are the steps, or the one call of a task without any, which has no name.
+func (d Declaration) Calls() []Step {
+	if len(d.Steps) > 0 {
+		return d.Steps
+	}
+	return []Step{{Keyed: d.Keyed, KeyWindow: d.KeyWindow, Timeout: d.Timeout}}
+}
+
+// KeylessStep names the step that honours no key; empty if there is none, and if
+// the task is one call.
+func (d Declaration) KeylessStep() string {
+	for _, s := range d.Steps {
+		if !s.Keyed {
+			return s.Name
+		}
+	}
+	return ""
+}
+
+// Stepwise sums up steps: keyed if every one is, with the shortest window and the
+// longest timeout. A second keyless step is a mistake: of one the claim can say
+// that it may have been made, of two it could not say which.
+func Stepwise(taskType string, steps ...Step) (Declaration, error) {
+	d := Declaration{Type: taskType, Keyed: true, Steps: steps}
+	names := map[string]bool{}
+	keyless := ""
+	for _, s := range steps {
+		if err := CheckStep(s.Name); err != nil {
+			return d, err
+		}
+		if names[s.Name] {
+			return d, fmt.Errorf("step %s is declared twice", s.Name)
+		}
+		names[s.Name] = true
+		d.Timeout = max(d.Timeout, s.Timeout)
+		switch {
+		case s.Keyed && (d.KeyWindow == 0 || s.KeyWindow < d.KeyWindow):
+			d.KeyWindow = s.KeyWindow
+		case !s.Keyed && keyless != "":
+			return d, fmt.Errorf("steps %s and %s honour no key: at most one may, make two task types of it", keyless, s.Name)
+		case !s.Keyed:
+			d.Keyed, keyless = false, s.Name
+		}
+	}
+	return d, nil
 }
 
 // Call is one call of a handler.
 type Call struct {
-	Key     string // the execution's id; empty when the declaration is keyless
+	Key     string // the execution's id, and /step; empty where no key is honoured
 	Type    string
+	Step    string // empty for a task that is one call
 	Payload jsontext.Value
+	Results map[string]StepResult // of the steps before this one
+}
+
+// StepResult is what a step brought.
+type StepResult struct {
+	Ref   string         `json:"resultRef"`
+	Value jsontext.Value `json:"value,omitzero"`
 }
 
 // Effect is what is known of the effect of a call.
@@ -54,6 +122,7 @@ type Outcome struct {
 	Effect      Effect
 	Ref         string         // Applied: where the result is
 	Value       jsontext.Value // Applied: the reply, if it is JSON and small
+	Omitted     string         // Applied: the digest of a reply that is too large to keep, sha256:…
 	Retry       bool           // otherwise: another call under the same key may end better
 	Free        bool           // with Retry: it costs no attempt, the downstream only asks to wait
 	After       time.Duration  // with Retry: not before (Retry-After)

@@ -11,6 +11,7 @@ import (
 const (
 	MaxExecutionID = 96
 	MaxType        = 64
+	MaxStep        = 24
 )
 
 // CheckExecutionID says what is wrong with an execution id: 1 to 96 of
@@ -26,6 +27,19 @@ func CheckExecutionID(id string) error {
 // CheckType says what is wrong with a task type: 1 to 64 of A-Z a-z 0-9 . _ -
 func CheckType(taskType string) error {
 	return checkName("task type", taskType, MaxType, "._-")
+}
+
+// CheckStep says what is wrong with a step's name: 1 to 24 of A-Z a-z 0-9 . _ -
+func CheckStep(name string) error { return checkName("step", name, MaxStep, "._-") }
+
+// Key is what a downstream is told to know a call by: the execution, and the step
+// if the task has several. The fence is never in it, since the same call is the
+// same whoever makes it.
+func Key(executionID, step string) string {
+	if step == "" {
+		return executionID
+	}
+	return executionID + "/" + step
 }
 
 func checkName(what, name string, longest int, punctuation string) error {

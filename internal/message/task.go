@@ -79,7 +79,7 @@ func (c Completed) Message(at time.Time) (Message, error) {
 }
 
 // Failed says that nothing more will be tried, why, and what is known of the
-// effect: Outcome is "none", "applied" or "unknown".
+// effect: Outcome is "none", "partial" (some steps were made) or "unknown".
 type Failed struct {
 	ExecutionID   string         `json:"taskExecutionId"`
 	Run           int            `json:"run"`

@@ -4,40 +4,85 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
+	"runtime/debug"
 	"time"
 
 	"oneeffect/internal/claim"
 	"oneeffect/internal/message"
 )
 
-// call makes one call, or none and says why: only while the lease is sure to
+// outcome is what is known after the calls of a task.
+type outcome struct {
+	message.Outcome
+	running bool // its handler has not returned, although its time is over
+}
+
+// call makes the calls of a task, one after the other: one, or one for each step
+// that has no result yet. What ends it is the last one's outcome, or the first
+// that is no success.
+func (w *Worker) call(ctx context.Context, lease *claim.Lease, j job) outcome {
+	steps := j.declared.Calls()
+	for _, step := range steps[:len(steps)-1] {
+		if _, made := lease.Claim().Steps[step.Name]; made {
+			continue
+		}
+		o := w.step(ctx, lease, j, step)
+		if o.Effect != message.EffectApplied {
+			return o
+		}
+		if err := w.keep(ctx, lease, step, o); err != nil {
+			// A keyed step is made again under its key; of a keyless one the claim still
+			// says that it started.
+			return outcome{Outcome: message.Outcome{Effect: message.EffectUnknown, Retry: true, Free: true, Description: "made, and not known to be kept: " + err.Error()}}
+		}
+	}
+	return w.step(ctx, lease, j, steps[len(steps)-1])
+}
+
+// keep stores a step's result. It was made, so this is tried even if nobody waits
+// for the rest any more.
+func (w *Worker) keep(ctx context.Context, lease *claim.Lease, step message.Step, o outcome) error {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), w.Claims.Lease)
+	defer cancel()
+	r := message.StepResult{Ref: o.Ref, Value: o.Value}
+	if len(r.Value) > claim.MaxStepValue {
+		r.Value = nil
+	}
+	return lease.StepDone(ctx, step.Name, r)
+}
+
+// step makes one call, or none and says why: only while the lease is sure to
 // outlive it, and a keyless one only after the claim says that it starts (W1, W2).
-func (w *Worker) call(ctx context.Context, lease *claim.Lease, j job) message.Outcome {
-	need := j.declared.Timeout + w.Claims.Timeout // the call and the write after it
+func (w *Worker) step(ctx context.Context, lease *claim.Lease, j job, step message.Step) outcome {
+	need := step.Timeout + w.Claims.Timeout // the call and the write after it
 	if err := lease.Ensure(ctx, need); err != nil {
 		return notCalled("the lease is too short for the call", err)
 	}
-	c := message.Call{Type: j.task.Type, Payload: j.task.Payload}
-	if j.declared.Keyed {
-		c.Key = j.task.ExecutionID
+	stands := lease.Claim()
+	c := message.Call{Type: j.task.Type, Step: step.Name, Payload: j.task.Payload, Results: stands.Steps}
+	if step.Keyed {
+		c.Key = message.Key(j.task.ExecutionID, step.Name)
 	}
-	if j.keyed(lease.Claim()) {
-		first := lease.Claim().FirstCallAt
-		if claim.WindowPassed(first, j.delivery.BrokerNow().Add(j.declared.Timeout), j.declared.KeyWindow, w.KeyMargin) {
-			return message.Outcome{Effect: message.EffectUnknown, Retry: true, Free: true, Description: "not called: the downstream may forget the key during the call"}
+	if j.keyedStep(stands, step) {
+		if claim.WindowPassed(stands.FirstCallAt, j.delivery.BrokerNow().Add(step.Timeout), step.KeyWindow, w.KeyMargin) {
+			return outcome{Outcome: message.Outcome{Effect: message.EffectUnknown, Retry: true, Free: true, Description: "not called: the downstream may forget the key during the call"}}
 		}
-		return w.callWithin(ctx, lease, j, c)
+		o := w.callWithin(ctx, lease, j, c, step)
+		if !j.keyed(stands) {
+			o.Retry, o.Free = false, false // the task has a keyless step: its first failure is final
+		}
+		return o
 	}
 	if err := lease.CallStarting(ctx); err != nil {
 		return notCalled("it is not proved that the claim says so", err)
 	}
 	// The write took time. A call that might outlive the lease is not begun, and
 	// neither is one that nobody waits for any more.
-	if ctx.Err() != nil || lease.Left() < j.declared.Timeout {
+	if ctx.Err() != nil || lease.Left() < step.Timeout {
 		w.withdraw(ctx, lease)
 		return notCalled("the lease became too short for the call", context.Cause(ctx))
 	}
-	o := w.callWithin(ctx, lease, j, c)
+	o := w.callWithin(ctx, lease, j, c, step)
 	o.Retry, o.Free = false, false // whatever the handler thinks of it: the first failure is final
 	return o
 }
@@ -47,6 +92,15 @@ func (w *Worker) call(ctx context.Context, lease *claim.Lease, j job) message.Ou
 // began without may pass on to a worker that still knows of no key, whose call
 // would be a second effect; so it keeps the rules it began with.
 func (j job) keyed(stands claim.Claim) bool { return j.declared.Keyed && stands.Keyed }
+
+// keyedStep says the same of one step. Beside a keyless step the others keep their
+// keys, as long as the claim began with the same one.
+func (j job) keyedStep(stands claim.Claim, step message.Step) bool {
+	if j.keyed(stands) {
+		return true
+	}
+	return step.Keyed && !j.declared.Keyed && stands.KeylessStep == j.declared.KeylessStep()
+}
 
 // withdraw records that the call was not made. If that is not answered, the
 // release that follows writes the same.
@@ -60,21 +114,53 @@ func (w *Worker) withdraw(ctx context.Context, lease *claim.Lease) {
 
 // callWithin ends the call with the delivery, the lease or the declared timeout,
 // whichever comes first.
-func (w *Worker) callWithin(ctx context.Context, lease *claim.Lease, j job, c message.Call) message.Outcome {
-	ctx, cancel := context.WithTimeoutCause(ctx, j.declared.Timeout, fmt.Errorf("no answer within %v", j.declared.Timeout))
+func (w *Worker) callWithin(ctx context.Context, lease *claim.Lease, j job, c message.Call, step message.Step) outcome {
+	ctx, cancel := context.WithTimeoutCause(ctx, step.Timeout, fmt.Errorf("no answer within %v", step.Timeout))
 	defer cancel()
 	ctx, lost := context.WithCancelCause(ctx)
 	defer lost(nil)
 	defer context.AfterFunc(lease.Context(), func() { lost(context.Cause(lease.Context())) })()
+	done := make(chan message.Outcome, 1)
+	w.calls.Go(func() { done <- w.guarded(ctx, j, c) })
+	select {
+	case o := <-done:
+		return outcome{Outcome: o}
+	case <-ctx.Done():
+	}
+	timer := time.NewTimer(w.SettleTimeout)
+	defer timer.Stop()
+	select {
+	case o := <-done:
+		return outcome{Outcome: o}
+	case <-timer.C:
+		w.Log.LogAttrs(ctx, slog.LevelError, "handler does not return", slog.String("task", j.task.ExecutionID), slog.String("type", c.Type), slog.String("step", c.Step),
+			slog.String("remedy", "a handler must end with its context: this one still runs, and the process should be restarted"))
+		return outcome{running: true, Outcome: message.Outcome{
+			Effect: message.EffectUnknown, Retry: true,
+			Description: fmt.Sprintf("the handler did not return within %v of the end of its time: %v", w.SettleTimeout, context.Cause(ctx)),
+		}}
+	}
+}
+
+// guarded calls the handler. One that panics ends its own call and nothing else;
+// what it had done by then is unknown.
+func (w *Worker) guarded(ctx context.Context, j job, c message.Call) (o message.Outcome) {
+	defer func() {
+		if p := recover(); p != nil {
+			w.Log.LogAttrs(ctx, slog.LevelError, "handler panicked", slog.String("task", j.task.ExecutionID), slog.String("type", c.Type), slog.String("step", c.Step),
+				slog.Any("panic", p), slog.String("stack", string(debug.Stack())))
+			o = message.Outcome{Effect: message.EffectUnknown, Retry: true, Description: fmt.Sprintf("the handler panicked: %v", p)}
+		}
+	}()
 	return j.handler.Call(ctx, c)
 }
 
 // notCalled is the outcome of a call that was not made. It costs no attempt.
-func notCalled(why string, err error) message.Outcome {
-	return message.Outcome{
+func notCalled(why string, err error) outcome {
+	return outcome{Outcome: message.Outcome{
 		Effect: message.EffectNotApplied, Retry: true, Free: true,
 		Description: fmt.Sprintf("not called: %s: %v", why, err),
-	}
+	}}
 }
 
 // backoff is how long to wait before the next call: doubling from the declared

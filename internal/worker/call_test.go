@@ -24,8 +24,9 @@ import (
 // the test's.
 type bench struct {
 	*Worker
-	t   *testing.T
-	hub *control.Hub
+	t      *testing.T
+	hub    *control.Hub
+	server *emulator.Server
 
 	declared  message.Declaration
 	answer    func(ctx context.Context, c message.Call) message.Outcome
@@ -53,25 +54,14 @@ func inBubble(t *testing.T, test func(t *testing.T, b *bench)) {
 	synctest.Test(t, func(t *testing.T) {
 		hub := control.New()
 		server := emulator.New(hub, emulator.Options{})
-		db, err := cosmos.Open(cosmos.Options{
-			Endpoint: fmt.Sprintf("http://worker-%d.test/", endpoints.Add(1)), Key: emulator.EmulatorKey,
-			ApplicationID: "worker-1", Transport: server.Transport(), Timeout: storeTimeout,
-		})
-		if err != nil {
-			t.Fatal(err)
-		}
 		defer func() {
 			hub.Close()
-			db.Close()
 			if err := server.Close(); err != nil {
 				t.Error(err)
 			}
 		}()
-		if err := db.Setup(t.Context()); err != nil {
-			t.Fatal(err)
-		}
 		b := &bench{
-			t: t, hub: hub,
+			t: t, hub: hub, server: server,
 			declared: message.Declaration{
 				Type: "t", Keyed: true, KeyWindow: 24 * time.Hour, Timeout: 20 * time.Second,
 				Attempts: 8, BackoffMin: 2 * time.Second, BackoffMax: 5 * time.Minute,
@@ -80,21 +70,44 @@ func inBubble(t *testing.T, test func(t *testing.T, b *bench)) {
 				return message.Outcome{Effect: message.EffectApplied, Ref: "/c/1"}
 			},
 		}
-		b.Worker = &Worker{
-			Claims: &claim.Desk{
-				Store: db.Claims(), Process: "worker-1/5f3a9c", Timeout: storeTimeout,
-				Terms: claim.Terms{Lease: 5 * time.Minute, OwnerMargin: 10 * time.Second, ChallengerMargin: 5 * time.Second, MaxAttempts: 8, Keep: 30 * 24 * time.Hour},
-			},
-			Handlers: map[string]message.Handler{"t": b},
-			Publish: func(_ context.Context, m message.Message) error {
-				b.published = append(b.published, m)
-				return nil
-			},
-			BusyWait: 20 * time.Second, PublishTimeout: 30 * time.Second, SettleTimeout: 10 * time.Second, KeyMargin: 15 * time.Minute,
-			Log: slog.New(slog.DiscardHandler),
+		if err := b.open("setup").Setup(t.Context()); err != nil {
+			t.Fatal(err)
 		}
+		b.Worker = b.another("worker-1")
 		test(t, b)
 	})
+}
+
+// open makes a client of the store, known to rules and events by name.
+func (b *bench) open(name string) *cosmos.Database {
+	b.t.Helper()
+	db, err := cosmos.Open(cosmos.Options{
+		Endpoint: fmt.Sprintf("http://worker-%d.test/", endpoints.Add(1)), Key: emulator.EmulatorKey,
+		ApplicationID: name, Transport: b.server.Transport(), Timeout: storeTimeout,
+	})
+	if err != nil {
+		b.t.Fatal(err)
+	}
+	b.t.Cleanup(db.Close)
+	return db
+}
+
+// another is the worker of a process of its own.
+func (b *bench) another(name string) *Worker {
+	b.t.Helper()
+	return &Worker{
+		Claims: &claim.Desk{
+			Store: b.open(name).Claims(), Process: name + "/" + claim.Nonce(), Timeout: storeTimeout,
+			Terms: claim.Terms{Lease: 5 * time.Minute, OwnerMargin: 10 * time.Second, ChallengerMargin: 5 * time.Second, MaxAttempts: 8, Keep: 30 * 24 * time.Hour},
+		},
+		Handlers: map[string]message.Handler{"t": b},
+		Publish: func(_ context.Context, m message.Message) error {
+			b.published = append(b.published, m)
+			return nil
+		},
+		BusyWait: 20 * time.Second, PublishTimeout: 30 * time.Second, SettleTimeout: 10 * time.Second, KeyMargin: 15 * time.Minute,
+		Log: slog.New(slog.DiscardHandler),
+	}
 }
 
 // keyless makes the handler one whose downstream honours no key.

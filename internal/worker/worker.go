@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"sync"
 	"time"
 
 	"oneeffect/internal/claim"
@@ -26,6 +27,24 @@ type Worker struct {
 	KeyMargin      time.Duration // a key window is taken to end so much earlier
 
 	Log *slog.Logger
+
+	calls sync.WaitGroup // handlers that run, also those that nobody waits for any more
+}
+
+// Wait returns when every handler has returned, or when ctx ends: a handler that
+// does not end with its context may outlive its delivery.
+func (w *Worker) Wait(ctx context.Context) error {
+	done := make(chan struct{})
+	go func() {
+		w.calls.Wait()
+		close(done)
+	}()
+	select {
+	case <-done:
+		return nil
+	case <-ctx.Done():
+		return fmt.Errorf("handlers still run: %w", context.Cause(ctx))
+	}
 }
 
 // Handle is one delivery of the sequence diagram; the numbers are its arrows.
@@ -38,23 +57,23 @@ func (w *Worker) Handle(ctx context.Context, d message.Delivery) message.Settlem
 	trace.SpanFromContext(ctx).SetAttributes(attribute.String("oneeffect.task", job.task.ExecutionID))
 
 	lease, verdict, err := w.take(ctx, job, d.Count > 1) // 2, 7
-	var outcome message.Outcome
+	var o outcome
 	if err == nil && verdict.Kind == claim.Granted {
-		outcome = w.call(ctx, lease, job)                   // 3 4, 8 9
-		verdict, err = w.conclude(ctx, lease, job, outcome) // 10
+		o = w.call(ctx, lease, job)                   // 3 4, 8 9
+		verdict, err = w.conclude(ctx, lease, job, o) // 10
 	}
 	if err == nil {
 		err = w.publish(ctx, job, verdict) // 11
 	}
 	settlement := settlementFor(verdict, err, d.BrokerNow().After(job.task.NotAfter)) // 11, carried out when Handle has returned
-	w.tell(ctx, job, outcome, verdict, settlement, err)
+	w.tell(ctx, job, o, verdict, settlement, err)
 	return settlement
 }
 
 // tell logs one delivery as one line. It is a warning when the call brought no
 // effect or something did not answer: the words of the downstream, the store or
 // the topic are in it, since nothing else says why a task comes back.
-func (w *Worker) tell(ctx context.Context, j job, o message.Outcome, v claim.Verdict, s message.Settlement, err error) {
+func (w *Worker) tell(ctx context.Context, j job, o outcome, v claim.Verdict, s message.Settlement, err error) {
 	level := slog.LevelInfo
 	attrs := []slog.Attr{
 		slog.String("task", j.task.ExecutionID), slog.Int("run", j.task.Run), slog.Int("delivery", j.delivery.Count),
@@ -111,7 +130,7 @@ func (w *Worker) open(d message.Delivery) (job, *message.Settlement) {
 func (w *Worker) take(ctx context.Context, j job, readFirst bool) (*claim.Lease, claim.Verdict, error) {
 	ask := claim.Ask{
 		ID: j.task.ExecutionID, TaskType: j.task.Type, Fingerprint: j.fingerprint, Run: j.task.Run,
-		Keyed: j.declared.Keyed, KeyWindow: j.declared.KeyWindow, KeyMargin: w.KeyMargin,
+		Keyed: j.declared.Keyed, KeylessStep: j.declared.KeylessStep(), KeyWindow: j.declared.KeyWindow, KeyMargin: w.KeyMargin,
 		NotAfter: j.task.NotAfter, Asserted: j.task.Asserted,
 		Now: j.delivery.BrokerNow, ReadFirst: readFirst,
 	}
@@ -134,7 +153,7 @@ func (w *Worker) take(ctx context.Context, j job, readFirst bool) (*claim.Lease,
 
 // conclude writes what the call brought into the claim, and gives the lease back.
 // When the lease was lost meanwhile, what stands in the claim by now decides.
-func (w *Worker) conclude(ctx context.Context, lease *claim.Lease, j job, o message.Outcome) (claim.Verdict, error) {
+func (w *Worker) conclude(ctx context.Context, lease *claim.Lease, j job, o outcome) (claim.Verdict, error) {
 	defer lease.Close()
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), w.Claims.Lease)
 	defer cancel()
@@ -148,18 +167,22 @@ func (w *Worker) conclude(ctx context.Context, lease *claim.Lease, j job, o mess
 		return verdict, err
 	}
 	defer again.Close()
-	return w.release(ctx, again, j, message.Outcome{Free: true})
+	return w.release(ctx, again, j, outcome{Outcome: message.Outcome{Free: true}})
 }
 
 // write chooses between the four ends of a grant. What is known of the effect
 // and what the handler declares decide; nothing else does.
-func (w *Worker) write(ctx context.Context, lease *claim.Lease, j job, o message.Outcome) (claim.Verdict, error) {
+func (w *Worker) write(ctx context.Context, lease *claim.Lease, j job, o outcome) (claim.Verdict, error) {
 	stands := lease.Claim()
 	keyed := j.keyed(stands)
 	now := j.delivery.BrokerNow()
 	switch {
+	case o.running && keyed:
+		// Given back is only what has returned: the lease ends by itself, and the start
+		// stays counted.
+		return claim.Verdict{Kind: claim.Busy, Wait: lease.Left() + w.Claims.OwnerMargin + w.Claims.ChallengerMargin, Claim: stands}, nil
 	case o.Effect == message.EffectApplied:
-		result, err := claim.NewResult(o.Ref, o.Value)
+		result, err := claim.NewResult(o.Ref, o.Value, o.Omitted)
 		if err != nil {
 			return claim.Verdict{}, err
 		}
@@ -180,7 +203,7 @@ func (w *Worker) write(ctx context.Context, lease *claim.Lease, j job, o message
 }
 
 // release gives the claim back for a later try, and has a copy come for it.
-func (w *Worker) release(ctx context.Context, lease *claim.Lease, j job, o message.Outcome) (claim.Verdict, error) {
+func (w *Worker) release(ctx context.Context, lease *claim.Lease, j job, o outcome) (claim.Verdict, error) {
 	now := j.delivery.BrokerNow()
 	stands := lease.Claim()
 	wait := min(backoff(j, stands.Fence-1, o.After), w.longestWait(j, stands, now))
@@ -207,10 +230,14 @@ func (w *Worker) longestWait(j job, stands claim.Claim, now time.Time) time.Dura
 
 // effectOf is what is known of the effect of all calls so far, not of the last
 // alone: an earlier one that was cut off may have been applied.
-func effectOf(stands claim.Claim, o message.Outcome) string {
+func effectOf(stands claim.Claim, o outcome) string {
 	first := stands.Answered == 0 && stands.Starts <= 1 && stands.Fence == 1
-	if o.Effect == message.EffectNotApplied && (first || !stands.Keyed) {
-		return claim.EffectNone
+	alone := !stands.Keyed && stands.KeylessStep == "" // every call was announced: none was cut off
+	switch {
+	case o.Effect != message.EffectNotApplied || !first && !alone:
+		return claim.EffectUnknown
+	case len(stands.Steps) > 0:
+		return claim.EffectPartial
 	}
-	return claim.EffectUnknown
+	return claim.EffectNone
 }

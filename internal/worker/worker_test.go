@@ -55,16 +55,16 @@ func TestEveryVerdictHasASettlement(t *testing.T) { // D1 W3
 }
 
 func TestTheLogSaysWhyATaskComesBack(t *testing.T) {
-	refused := message.Outcome{Effect: message.EffectNotApplied, Retry: true, Free: true, Description: "POST: connection refused"}
+	refused := outcome{Outcome: message.Outcome{Effect: message.EffectNotApplied, Retry: true, Free: true, Description: "POST: connection refused"}}
 	for name, test := range map[string]struct {
-		outcome message.Outcome
+		outcome outcome
 		err     error
 		want    string
 	}{
-		"applied":     {message.Outcome{Effect: message.EffectApplied}, nil, `level=INFO msg=handled task=82f3 run=1 delivery=2 fence=7 verdict=busy settlement="copy later"`},
-		"no call":     {message.Outcome{}, nil, `level=INFO msg=handled task=82f3 run=1 delivery=2 fence=7 verdict=busy settlement="copy later"`},
+		"applied":     {outcome{Outcome: message.Outcome{Effect: message.EffectApplied}}, nil, `level=INFO msg=handled task=82f3 run=1 delivery=2 fence=7 verdict=busy settlement="copy later"`},
+		"no call":     {outcome{}, nil, `level=INFO msg=handled task=82f3 run=1 delivery=2 fence=7 verdict=busy settlement="copy later"`},
 		"call failed": {refused, nil, `level=WARN msg=handled task=82f3 run=1 delivery=2 fence=7 verdict=busy settlement="copy later" call="POST: connection refused"`},
-		"no store":    {message.Outcome{}, errors.New("no store"), `level=WARN msg=handled task=82f3 run=1 delivery=2 fence=7 verdict=busy settlement="copy later" err="no store"`},
+		"no store":    {outcome{}, errors.New("no store"), `level=WARN msg=handled task=82f3 run=1 delivery=2 fence=7 verdict=busy settlement="copy later" err="no store"`},
 	} {
 		t.Run(name, func(t *testing.T) {
 			var out strings.Builder
@@ -115,21 +115,21 @@ func TestTheBackoffDoublesUpToItsMaximumAndObeysTheDownstream(t *testing.T) {
 }
 
 func TestNoEffectIsClaimedOnlyWhereNoEarlierCallCanHaveHadOne(t *testing.T) {
-	notApplied := message.Outcome{Effect: message.EffectNotApplied}
+	notApplied := outcome{Outcome: message.Outcome{Effect: message.EffectNotApplied}}
 	fresh := claim.Claim{Keyed: true, Fence: 1, Starts: 1}
 	again, answered, keyless := fresh, fresh, claim.Claim{Fence: 3, Starts: 1}
 	again.Fence, answered.Answered = 2, 1
 	for _, test := range []struct {
 		what   string
 		stands claim.Claim
-		o      message.Outcome
+		o      outcome
 		want   string
 	}{
 		{"the first call was refused", fresh, notApplied, claim.EffectNone},
 		{"a later call was refused", again, notApplied, claim.EffectUnknown},
 		{"an earlier answer was lost", answered, notApplied, claim.EffectUnknown},
 		{"keyless: no call was ever cut off, else there were none now", keyless, notApplied, claim.EffectNone},
-		{"the answer was lost", fresh, message.Outcome{Effect: message.EffectUnknown}, claim.EffectUnknown},
+		{"the answer was lost", fresh, outcome{Outcome: message.Outcome{Effect: message.EffectUnknown}}, claim.EffectUnknown},
 	} {
 		if got := effectOf(test.stands, test.o); got != test.want {
 			t.Errorf("%s: %s, want %s", test.what, got, test.want)
