@@ -114,6 +114,7 @@ var architecture = []row{
 	{pkg: "emulator", ring: "emulator"},
 	{pkg: "emulator/conformance", ring: "emulator"},
 	{pkg: "emulator/bench", ring: "benchmark"},
+	{pkg: "emulator/broken", ring: "emulator"},
 	{pkg: "emulator/amqp", ring: "emulator layer"},
 	{pkg: "emulator/authority", ring: "emulator layer"},
 	{pkg: "emulator/control", ring: "emulator layer"},

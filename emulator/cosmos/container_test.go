@@ -122,6 +122,20 @@ func TestUniqueKeysAreUniqueWithinAPartition(t *testing.T) {
 	if got := fmt.Sprint(codes(response)); got != "[424 424 409]" {
 		t.Errorf("codes %s", got)
 	}
+	// Every other write holds them too, and leaves the item as it was.
+	before := must2(c.ReadItem(t.Context(), pk("a"), "2", nil))(t)
+	taken := []byte(`{"id":"2","team":"a","mail":"x","address":{"zip":1}}`)
+	_, err := c.ReplaceItem(t.Context(), pk("a"), "2", taken, nil)
+	wantStatus(t, err, http.StatusConflict)
+	_, err = c.UpsertItem(t.Context(), pk("a"), taken, nil)
+	wantStatus(t, err, http.StatusConflict)
+	var p azcosmos.PatchOperations
+	p.AppendSet("/address/zip", 1)
+	_, err = c.PatchItem(t.Context(), pk("a"), "2", p, nil)
+	wantStatus(t, err, http.StatusConflict)
+	if after := must2(c.ReadItem(t.Context(), pk("a"), "2", nil))(t); after.ETag != before.ETag {
+		t.Errorf("the refused writes left %s", after.Value)
+	}
 }
 
 func TestDatabasesAndContainersAreListed(t *testing.T) {

@@ -15,11 +15,14 @@ import (
 // feed asks for the changes after a continuation.
 func (w *world) feed(etag string, more ...string) (ids []string, next string, got answer) {
 	w.t.Helper()
+	return w.feedOf("claims", append([]string{"If-None-Match", etag}, more...)...)
+}
+
+// feedOf asks a container for its changes.
+func (w *world) feedOf(container string, more ...string) (ids []string, next string, got answer) {
+	w.t.Helper()
 	headers := with(map[string]string{"A-IM": "Incremental Feed", "x-ms-documentdb-partitionkeyrangeid": "0"}, more...)
-	if etag != "" {
-		headers["If-None-Match"] = etag
-	}
-	got = w.send(request{method: "GET", path: docs, headers: headers})
+	got = w.send(request{method: "GET", path: "/dbs/oneeffect/colls/" + container + "/docs", headers: headers})
 	var body struct {
 		Documents []struct{ ID string }
 		Count     int `json:"_count"`

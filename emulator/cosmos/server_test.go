@@ -11,6 +11,7 @@ import (
 	"github.com/Azure/azure-sdk-for-go/sdk/azcore/policy"
 	"github.com/Azure/azure-sdk-for-go/sdk/data/azcosmos"
 
+	"oneeffect/emulator/broken"
 	"oneeffect/emulator/control"
 	"oneeffect/emulator/cosmos"
 )
@@ -36,7 +37,7 @@ func newWorldWith(t *testing.T, o cosmos.Options) *world {
 func newWorldOn(t *testing.T, hub *control.Hub, o cosmos.Options) *world {
 	t.Helper()
 	w := &world{t: t, hub: hub}
-	breakRule(t, w.hub)
+	broken.Break(t, w.hub)
 	w.server = cosmos.New(w.hub, o)
 	t.Cleanup(func() {
 		w.hub.Close()
@@ -49,8 +50,13 @@ func newWorldOn(t *testing.T, hub *control.Hub, o cosmos.Options) *world {
 	return w
 }
 
-// connect makes a client that is known by an application id.
+// connect makes a client that is known by an application id, and that tries once.
 func (w *world) connect(application, key string) *azcosmos.Client {
+	w.t.Helper()
+	return w.connectWith(application, key, policy.RetryOptions{MaxRetries: -1})
+}
+
+func (w *world) connectWith(application, key string, retries policy.RetryOptions) *azcosmos.Client {
 	w.t.Helper()
 	credential, err := azcosmos.NewKeyCredential(key)
 	if err != nil {
@@ -59,7 +65,7 @@ func (w *world) connect(application, key string) *azcosmos.Client {
 	client, err := azcosmos.NewClientWithKey("http://cosmos.test:8081/", credential, &azcosmos.ClientOptions{ClientOptions: azcore.ClientOptions{
 		Transport: w.server.Transport(),
 		Telemetry: policy.TelemetryOptions{ApplicationID: application},
-		Retry:     policy.RetryOptions{MaxRetries: -1},
+		Retry:     retries,
 	}})
 	if err != nil {
 		w.t.Fatal(err)

@@ -83,6 +83,47 @@ func TestAnExpiredItemIsAbsentForEveryWrite(t *testing.T) {
 	})
 }
 
+func TestAQueryDoesNotFindWhatHasExpired(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		c := w.withTTL(10)
+		for i, ttl := range []int{5, 10, 15, -1} {
+			id := fmt.Sprint(i)
+			must2(c.CreateItem(t.Context(), pk(id), fmt.Appendf(nil, `{"id":%q,"ttl":%d}`, id, ttl), nil))(t)
+		}
+		w.hub.Jump(10 * time.Second)
+		for sql, want := range map[string]string{
+			"SELECT VALUE c.id FROM c":                              `["2" "3"]`,
+			"SELECT VALUE c.id FROM c WHERE c.id = '1'":             `[]`,
+			"SELECT VALUE COUNT(1) FROM c WHERE c.id = '0'":         `[0]`,
+			"SELECT VALUE c.ttl FROM c WHERE c.id IN ('3')":         `[-1]`,
+			"SELECT VALUE c.id FROM c WHERE c.ttl BETWEEN 0 AND 10": `[]`,
+		} {
+			all, _, err := query(t, c, sql, azcosmos.NewPartitionKey(), nil)
+			if err != nil || fmt.Sprint(all) != want {
+				t.Errorf("%s: %v (%v), want %s", sql, all, err, want)
+			}
+		}
+	})
+}
+
+func TestANewDefaultTimeToLiveCountsFromTheLastWrite(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		c := w.withTTL(-1)
+		must2(c.CreateItem(t.Context(), pk("1"), []byte(`{"id":"1"}`), nil))(t)
+		w.hub.Jump(20 * time.Second)
+		properties := must2(c.Read(t.Context(), nil))(t).ContainerProperties
+		properties.DefaultTimeToLive = new(int32(30))
+		must2(c.Replace(t.Context(), *properties, nil))(t)
+		w.hub.Jump(9 * time.Second)
+		must2(c.ReadItem(t.Context(), pk("1"), "1", nil))(t)
+		w.hub.Jump(time.Second)
+		_, err := c.ReadItem(t.Context(), pk("1"), "1", nil)
+		wantStatus(t, err, http.StatusNotFound)
+	})
+}
+
 func TestAWriteRenewsTheTimeToLive(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t)

@@ -1,24 +1,13 @@
 package servicebus_test
 
 import (
-	"bytes"
-	"context"
-	"fmt"
-	"os"
-	"os/exec"
-	"regexp"
-	"runtime"
-	"slices"
-	"strings"
-	"sync"
 	"testing"
-	"time"
 
-	"oneeffect/emulator/control"
+	"oneeffect/emulator/broken"
 )
 
 // guarded is a rule of the broker, the switch of control that breaks it, and the test that must notice.
-type guarded struct{ rule, off, test string }
+type guarded struct{ Says, Off, Test string }
 
 // rules are all the rules that have a switch. A rule may be guarded by several tests, each of which must notice alone.
 //
@@ -107,113 +96,10 @@ var rules = []guarded{
 	{"a connection without links is closed", "idle-connection", "TestAConnectionWithoutLinksIsClosed"},
 }
 
-// brokenRule is the environment variable that names the switch with which every world of this process begins.
-const brokenRule = "SERVICEBUS_BROKEN_RULE"
-
-// breakRule turns off the rule that this process is to be without, if there is one.
-func breakRule(t *testing.T, hub *control.Hub) {
-	t.Helper()
-	if name := os.Getenv(brokenRule); name != "" {
-		if err := hub.Switch(name, true); err != nil {
-			t.Fatal(err)
-		}
-	}
-}
-
-// variantLimit is how long a test may take without its rule, and wholeLimit how long all may with every rule in force.
-// No variant is caught by it: a hang fails the test.
-const (
-	variantLimit = time.Minute
-	wholeLimit   = 3 * time.Minute
-)
-
-// A test that stays green whatever the broker does proves nothing. This one runs each rule's test in a process of its
-// own against a broker without that rule, and wants it red: by an assertion, neither by a panic nor by the clock.
 func TestEveryRulesBrokenVariantIsCaught(t *testing.T) {
-	binary, err := os.Executable()
-	if err != nil {
-		t.Fatal(err)
-	}
-	var tests []string
-	for _, r := range rules {
-		tests = append(tests, r.test)
-	}
-	tests = slices.Compact(slices.Sorted(slices.Values(tests)))
-	start := time.Now()
-	if out, err := runTests(t.Context(), wholeLimit, binary, "", tests...); err != nil || strings.Contains(out, "no tests to run") {
-		t.Fatalf("with every rule in force: %v\n%s", err, out)
-	} else if passed := strings.Count(out, "\n--- PASS: "); passed != len(tests) {
-		t.Fatalf("with every rule in force %d of %d tests passed\n%s", passed, len(tests), out)
-	}
-	whole := time.Since(start)
-
-	verdicts := make([]string, len(rules))
-	slots := make(chan struct{}, runtime.GOMAXPROCS(0))
-	var running sync.WaitGroup
-	for i, r := range rules {
-		running.Go(func() {
-			slots <- struct{}{}
-			defer func() { <-slots }()
-			begun := time.Now()
-			out, err := runTests(t.Context(), variantLimit, binary, "servicebus."+r.off, r.test)
-			how, caught := verdict(out, err, r.test)
-			if !caught {
-				t.Errorf("without %q, %s: %s", r.off, r.test, how)
-			}
-			verdicts[i] = fmt.Sprintf("%-55s %-28s %5.2fs  %s", r.rule, r.off, time.Since(begun).Seconds(), how)
-		})
-	}
-	running.Wait()
-	t.Logf("%d tests pass with every rule in force (%.1fs); without its rule each fails (%.1fs):\n%s",
-		len(tests), whole.Seconds(), time.Since(start).Seconds(), strings.Join(verdicts, "\n"))
+	broken.EveryVariantIsCaught(t, "servicebus", rules)
 }
 
 func TestEverySwitchOfServiceBusHasATest(t *testing.T) {
-	known := make(map[string]bool)
-	for _, s := range control.New().Switches() {
-		if name, ok := strings.CutPrefix(s.Name, "servicebus."); ok {
-			known[name] = false
-		}
-	}
-	for _, r := range rules {
-		if _, ok := known[r.off]; !ok {
-			t.Errorf("the rule %q has a switch %q that control does not know", r.rule, r.off)
-		}
-		known[r.off] = true
-	}
-	for name, tested := range known {
-		if !tested {
-			t.Errorf("no test notices that %q is off", name)
-		}
-	}
-}
-
-// runTests runs tests of this binary in a process whose worlds are without a rule.
-func runTests(ctx context.Context, limit time.Duration, binary, broken string, tests ...string) (string, error) {
-	ctx, cancel := context.WithTimeout(ctx, limit+5*time.Second) // after its own timeout, which says more
-	defer cancel()
-	cmd := exec.CommandContext(ctx, binary, "-test.v", "-test.timeout="+limit.String(), "-test.run=^("+strings.Join(tests, "|")+")$")
-	cmd.Env = append(os.Environ(), brokenRule+"="+broken)
-	var out bytes.Buffer
-	cmd.Stdout, cmd.Stderr = &out, &out
-	err := cmd.Run()
-	return out.String(), err
-}
-
-// said finds what an assertion said.
-var said = regexp.MustCompile(`(?m)^ +\w+_test\.go:\d+: (.*)$`)
-
-// verdict tells how a broken variant was caught, if it was.
-func verdict(out string, err error, test string) (how string, caught bool) {
-	words := said.FindStringSubmatch(out)
-	switch {
-	case err == nil:
-		return "PASSED, although the rule is off", false
-	case strings.Contains(out, "panic: "), strings.Contains(out, "DATA RACE"), words == nil, !strings.Contains(out, "--- FAIL: "+test+" "):
-		return fmt.Sprintf("ended without a word of an assertion: %v\n%s", err, out), false
-	}
-	if len(words[1]) > 90 {
-		words[1] = words[1][:90] + "…"
-	}
-	return words[1], true
+	broken.EverySwitchHasATest(t, "servicebus", rules)
 }

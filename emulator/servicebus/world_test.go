@@ -10,6 +10,7 @@ import (
 
 	"github.com/Azure/azure-sdk-for-go/sdk/messaging/azservicebus"
 
+	"oneeffect/emulator/broken"
 	"oneeffect/emulator/control"
 	"oneeffect/emulator/servicebus"
 	"oneeffect/emulator/servicebus/broker"
@@ -82,7 +83,7 @@ func inBubbleOf(t *testing.T, c servicebus.Config, test func(t *testing.T, w *wo
 	}
 	synctest.Test(t, func(t *testing.T) {
 		hub := control.New()
-		breakRule(t, hub)
+		broken.Break(t, hub)
 		c.Keys, c.TokenCheck = keys, checkToken
 		server, err := servicebus.New(hub, c)
 		if err != nil {
