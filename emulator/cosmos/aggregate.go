@@ -1,10 +1,11 @@
 package cosmos
 
 // aggregated makes the one result of an aggregate query.
-func (s *evaluation) aggregated(items []*document) page {
-	p := page{examined: len(items)}
+func (s *evaluation) aggregated(all items) page {
+	var p page
 	totals := make([]total, len(s.aggregates))
-	for _, d := range items {
+	for d := range all(0) {
+		p.examined++
 		for _, r := range s.rows(d) {
 			for i, a := range s.aggregates {
 				totals[i].take(eval(a.of, r))
@@ -16,7 +17,7 @@ func (s *evaluation) aggregated(items []*document) page {
 		r.totals = append(r.totals, totals[i].result(a.name))
 	}
 	if v, ok := s.project(r); ok {
-		p.add(v)
+		p.add(appendValue(nil, v))
 	}
 	return p
 }

@@ -190,7 +190,7 @@ func (out outcome) result(op operation, minimal bool) value {
 		o.set("eTag", out.after)
 	}
 	if out.item != nil && (!minimal || op.kind == "read") {
-		o.set("resourceBody", out.item.body)
+		o.set("resourceBody", out.item.body())
 	}
 	return o
 }

@@ -23,7 +23,7 @@ func writeCharge(old, new *document, s settings) float64 {
 		}
 		charge += 5 * (1 + 0.09*extraKilobytes(len(d.text)))
 		if !s.unindexed {
-			charge += 0.04 * float64(len(d.body.members))
+			charge += 0.04 * float64(len(d.body().members))
 		}
 	}
 	return cents(charge)

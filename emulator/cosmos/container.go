@@ -5,6 +5,7 @@ import (
 	"maps"
 	"net/http"
 	"slices"
+	"strconv"
 )
 
 // serveContainers serves /dbs/{db}/colls and /dbs/{db}/colls/{id}.
@@ -202,12 +203,28 @@ func (k *container) rangesETag() string { return `"` + k.rid + `-ranges-1"` }
 
 // feedBody wraps a list as the service does.
 func feedBody(rid, name string, list []value) []byte {
-	if list == nil {
-		list = []value{}
+	texts := make([][]byte, len(list))
+	for i, v := range list {
+		texts[i] = appendValue(nil, v)
 	}
-	o := &object{}
-	o.set("_rid", rid)
-	o.set(name, list)
-	o.set("_count", integerOf(int64(len(list))))
-	return appendValue(nil, o)
+	return feedText(rid, name, texts)
+}
+
+// feedText is feedBody for values that are text already.
+func feedText(rid, name string, list [][]byte) []byte {
+	size := 0
+	for _, text := range list {
+		size += len(text) + 1
+	}
+	b := make([]byte, 0, size+len(rid)+len(name)+64)
+	b = appendText(append(b, `{"_rid":`...), rid)
+	b = append(appendText(append(b, ','), name), ":["...)
+	for i, text := range list {
+		if i > 0 {
+			b = append(b, ',')
+		}
+		b = append(b, text...)
+	}
+	b = strconv.AppendInt(append(b, `],"_count":`...), int64(len(list)), 10)
+	return append(b, '}')
 }

@@ -1,7 +1,7 @@
 package cosmos
 
 import (
-	"cmp"
+	"iter"
 	"net/http"
 	"slices"
 	"strconv"
@@ -44,7 +44,7 @@ func (s *Server) serveFeed(c *call) reply {
 	}
 	changed := k.changes(key, s.clock("cosmos.ttl-feed"), after, since)
 	if s.hub.Off("cosmos.feed-order") {
-		slices.SortFunc(changed, func(a, b *document) int { return cmp.Compare(a.ordinal, b.ordinal) })
+		changed = slices.Values(slices.SortedFunc(changed, byAge))
 	}
 	list, last := feedPage(changed, size)
 	rep := reply{status: http.StatusOK, session: k.sessionToken(), etag: feedETag(last)}
@@ -53,7 +53,7 @@ func (s *Server) serveFeed(c *call) reply {
 		rep.etag = feedETag(max(after, k.lsn))
 		return s.record(c, rep)
 	}
-	rep.body = feedBody(k.rid, "Documents", list)
+	rep.body = feedText(k.rid, "Documents", list)
 	rep.charge = queryCharge(len(list), len(rep.body))
 	return s.record(c, rep)
 }
@@ -92,29 +92,51 @@ func (c *call) feedStart() (lsn uint64, since int64, f *failure) {
 
 // changes gives the live items that changed after a commit and since a time, in
 // the order they changed. The caller holds the lock.
-func (k *container) changes(key partitionKey, now clock, after uint64, since int64) []*document {
-	all := slices.DeleteFunc(k.snapshot(key, now), func(d *document) bool {
-		return d.lsn <= after || d.ts < since
-	})
-	slices.SortFunc(all, func(a, b *document) int {
-		return cmp.Or(cmp.Compare(a.lsn, b.lsn), cmp.Compare(a.place, b.place))
-	})
-	return all
+func (k *container) changes(key partitionKey, now clock, after uint64, since int64) iter.Seq[*document] {
+	all := k.changed.from(&document{lsn: after + 1})
+	if key != nil {
+		all = k.changesIn(key.canonical())
+	}
+	return func(yield func(*document) bool) {
+		for d := range all {
+			if d.lsn <= after || d.ts < since || k.settings.expired(d, now) {
+				continue
+			}
+			if !yield(d) {
+				return
+			}
+		}
+	}
+}
+
+func (k *container) changesIn(partition string) iter.Seq[*document] {
+	items := k.partitions[partition]
+	if items == nil {
+		return func(func(*document) bool) {}
+	}
+	return slices.Values(slices.SortedFunc(items.from(&document{}), byChange))
 }
 
 // feedPage takes the first changes, and with the last of them all that were
 // committed with it: a transaction is not torn between two pages.
-func feedPage(changed []*document, size int) (list []value, last uint64) {
+func feedPage(changed iter.Seq[*document], size int) (list [][]byte, last uint64) {
 	bytes := 0
-	for _, d := range changed {
+	for d := range changed {
 		if d.lsn != last && (len(list) >= size || len(list) > 0 && bytes+len(d.text) > maxPage) {
 			break
 		}
-		list = append(list, d.body.with("_lsn", integerOf(int64(d.lsn))))
+		list = append(list, d.withLSN())
 		bytes += len(d.text)
 		last = d.lsn
 	}
 	return list, last
+}
+
+// withLSN is the item's text with the commit that made it at the end, as the feed
+// shows it.
+func (d *document) withLSN() []byte {
+	b := append(slices.Clip(d.text[:len(d.text)-1]), `,"_lsn":`...)
+	return append(strconv.AppendUint(b, d.lsn, 10), '}')
 }
 
 func feedETag(lsn uint64) string { return `"` + strconv.FormatUint(lsn, 10) + `"` }

@@ -1,6 +1,7 @@
 package cosmos
 
 import (
+	"iter"
 	"strings"
 	"testing"
 	"unicode/utf8"
@@ -24,11 +25,12 @@ func FuzzParseQuery(f *testing.F) {
 	} {
 		f.Add(seed)
 	}
-	item, err := parseObject([]byte(`{"id":"a","n":1,"s":"text","l":[1,{"k":1}],"o":{"x":null},"b":true}`))
+	text := []byte(`{"id":"a","n":1,"s":"text","l":[1,{"k":1}],"o":{"x":null},"b":true}`)
+	item, err := parseObject(text)
 	if err != nil {
 		f.Fatal(err)
 	}
-	documents := []*document{{id: "a", ordinal: 1, body: item}, {id: "b", ordinal: 2, body: &object{}}}
+	documents := allOf(&document{id: "a", ordinal: 1, text: text}, &document{id: "b", ordinal: 2, text: []byte("{}")})
 	f.Fuzz(func(t *testing.T, text string) {
 		if condition, err := parseCondition(text); err == nil {
 			(&patchDocument{condition: condition}).holds(item)
@@ -52,7 +54,6 @@ func FuzzParseQuery(f *testing.F) {
 			if refusal != nil {
 				return
 			}
-			appendValue(nil, page.results)
 			if !page.next.more {
 				return
 			}
@@ -73,7 +74,16 @@ func FuzzParseContinuation(f *testing.F) {
 	f.Fuzz(func(t *testing.T, token string) {
 		at, refusal := parseContinuation(token, "rid", spec, "")
 		if refusal == nil {
-			_, _ = spec.selection.page([]*document{{ordinal: 1, body: &object{}}}, 1, at)
+			_, _ = spec.selection.page(allOf(&document{ordinal: 1, text: []byte("{}")}), 1, at)
 		}
 	})
+}
+
+// allOf are some documents in the order of their ordinals, as a query ranges over them.
+func allOf(documents ...*document) items {
+	all := newSequence(byAge)
+	for _, d := range documents {
+		all.put(d)
+	}
+	return func(after uint64) iter.Seq[*document] { return all.from(&document{ordinal: after + 1}) }
 }

@@ -114,15 +114,18 @@ func (o *overlay) store1(op operation, old *document, body *object) outcome {
 // applyPatch changes the item as the patch says. Its condition sees the item as
 // it is stored, system properties included.
 func (o *overlay) applyPatch(op operation, old *document) outcome {
-	if !op.patch.holds(old.body) && !o.unchecked && !o.store.off("cosmos.patch-condition") {
+	if !op.patch.holds(old.body()) && !o.unchecked && !o.store.off("cosmos.patch-condition") {
 		return refused(&failure{http.StatusPreconditionFailed, conditionNotMet, "One of the specified pre-condition is not met."}, old)
 	}
-	body, err := op.patch.apply(old.body)
+	body, err := op.patch.apply(old.body())
 	if err != nil && o.store.off("cosmos.patch-atomic") {
 		_ = o.store1(op, old, body)
 	}
 	if err == nil {
 		err = validItem(body)
+	}
+	if err == nil && nesting(body) > maxNesting {
+		err = badRequest("The patched item is nested deeper than %d.", maxNesting)
 	}
 	if err != nil {
 		return refused(err, old)

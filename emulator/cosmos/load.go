@@ -118,11 +118,12 @@ func (c *container) restore(ordinal uint64, value []byte) error {
 		return errRecord
 	}
 	d.place, d.partition, d.text = int(place), string(rest[:length]), bytes.Clone(rest[length:])
-	if d.body, err = parseObject(d.text); err != nil {
+	body, err := parseObject(d.text)
+	if err != nil {
 		return err
 	}
-	d.id, d.etag, d.ttl = d.body.text("id"), d.body.text("_etag"), ownTTL(d.body)
-	ts, _ := d.body.get("_ts")
+	d.id, d.etag, d.ttl = body.text("id"), body.text("_etag"), ownTTL(body)
+	ts, _ := body.get("_ts")
 	d.ts, _ = wholeNumber(ts)
 	c.place(d)
 	return nil

@@ -72,7 +72,7 @@ func (o *overlay) put(old *document, id string, body *object) (*document, *failu
 		member{"_etag", d.etag},
 		member{"_attachments", "attachments/"},
 		member{"_ts", integerOf(d.ts)})
-	d.body = stored
+	d.remember(stored)
 	d.text = appendValue(nil, stored)
 	if len(d.text) > maxItem && !o.store.off("cosmos.size-limit") {
 		return nil, refuse(http.StatusRequestEntityTooLarge, "Request size is too large: an item of %d bytes, want at most %d.", len(d.text), maxItem)
@@ -111,9 +111,12 @@ func (o *overlay) unique(d *document) *failure {
 		clash := func(other *document) bool {
 			return other != nil && other.id != d.id && equal(uniqueValue(other, paths), mine)
 		}
-		for id := range o.container.partitions[o.partition] {
-			if _, changed := o.written[id]; !changed && clash(o.find(id)) {
-				return refuse(http.StatusConflict, "Unique index constraint violation.")
+		if others := o.container.partitions[o.partition]; others != nil {
+			for other := range others.from(&document{}) {
+				_, changed := o.written[other.id]
+				if !changed && !o.container.settings.expired(other, o.now) && clash(other) {
+					return refuse(http.StatusConflict, "Unique index constraint violation.")
+				}
 			}
 		}
 		for _, other := range o.written {
@@ -130,7 +133,7 @@ func (o *overlay) unique(d *document) *failure {
 func uniqueValue(d *document, paths [][]string) value {
 	list := make([]any, len(paths))
 	for i, path := range paths {
-		if v := follow(d.body, path); !isUndefined(v) {
+		if v := follow(d.body(), path); !isUndefined(v) {
 			list[i] = v
 		}
 	}
@@ -155,6 +158,7 @@ func (o *overlay) commit() {
 		}
 	}
 	o.container.lsn = o.lsn
+	o.container.sweep(o.now)
 	o.container.writeCounters(o.store.stamps)
 }
 

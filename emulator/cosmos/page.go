@@ -1,27 +1,25 @@
 package cosmos
 
 import (
-	"cmp"
 	"slices"
 	"strings"
 )
 
 // page is one page of results.
 type page struct {
-	results  []value
+	results  [][]byte
 	bytes    int
 	examined int
 	next     continuation
 }
 
 // add puts in a result, or reports that the page is too full for it.
-func (p *page) add(v value) bool {
-	size := len(appendValue(nil, v))
-	if len(p.results) > 0 && p.bytes+size > maxPage {
+func (p *page) add(text []byte) bool {
+	if len(p.results) > 0 && p.bytes+len(text) > maxPage {
 		return false
 	}
-	p.results = append(p.results, v)
-	p.bytes += size
+	p.results = append(p.results, text)
+	p.bytes += len(text)
 	return true
 }
 
@@ -35,18 +33,18 @@ type evaluation struct {
 }
 
 // page evaluates the query over a snapshot, from where the last page ended.
-func (s *selection) page(items []*document, size int, at continuation) (page, *failure) {
+func (s *selection) page(all items, size int, at continuation) (page, *failure) {
 	e := &evaluation{s, maxRows}
 	var p page
 	switch {
 	case len(s.aggregates) > 0:
-		p = e.aggregated(items)
+		p = e.aggregated(all)
 	case s.distinct || s.offset >= 0 || len(s.from) > 1 || s.from[0].iterate:
-		p = e.counted(items, size, at)
+		p = e.counted(all, size, at)
 	case len(s.orderBy) > 0:
-		p = e.ordered(items, size, at)
+		p = e.ordered(all, size, at)
 	default:
-		p = e.scanned(items, size, at)
+		p = e.scanned(all, size, at)
 	}
 	if e.rowsLeft < 0 {
 		return page{}, badRequest("The JOINs of the query make more than the %d rows that this emulator looks at.", maxRows)
@@ -57,13 +55,10 @@ func (s *selection) page(items []*document, size int, at continuation) (page, *f
 // scanned examines items in the order they were made until the page is full. A
 // full page goes on even if nothing is left: a scan learns that only by looking,
 // so the last page may be empty.
-func (s *evaluation) scanned(items []*document, size int, at continuation) page {
+func (s *evaluation) scanned(all items, size int, at continuation) page {
 	p := page{next: at}
 	p.next.more = false
-	start, _ := slices.BinarySearchFunc(items, at.ordinal+1, func(d *document, ordinal uint64) int {
-		return cmp.Compare(d.ordinal, ordinal)
-	})
-	for _, d := range items[start:] {
+	for d := range all(at.ordinal) {
 		if s.top >= 0 && p.next.taken >= s.top {
 			return p
 		}
@@ -73,8 +68,8 @@ func (s *evaluation) scanned(items []*document, size int, at continuation) page 
 		}
 		p.examined++
 		for _, r := range s.rows(d) {
-			if v, ok := s.project(r); ok {
-				if !p.add(v) {
+			if text, ok := s.text(d, r); ok {
+				if !p.add(text) {
 					p.next.more = true
 					return p
 				}
@@ -96,19 +91,19 @@ type sortable struct {
 
 // sorted filters all rows and puts them in order. Items that are equal under
 // the keys stay in the order they were made.
-func (s *evaluation) sorted(items []*document) []sortable {
-	var all []sortable
-	for _, d := range items {
+func (s *evaluation) sorted(all items) (list []sortable, examined int) {
+	for d := range all(0) {
+		examined++
 		for _, r := range s.rows(d) {
 			one := sortable{row: r, item: d}
 			for _, o := range s.orderBy {
 				one.keys = append(one.keys, eval(o.by, r))
 			}
-			all = append(all, one)
+			list = append(list, one)
 		}
 	}
-	slices.SortStableFunc(all, func(a, b sortable) int { return s.compare(a.keys, b.keys) })
-	return all
+	slices.SortStableFunc(list, func(a, b sortable) int { return s.compare(a.keys, b.keys) })
+	return list, examined
 }
 
 func (s *selection) compare(a, b []value) int {
@@ -125,24 +120,25 @@ func (s *selection) compare(a, b []value) int {
 }
 
 // ordered delivers in order, from behind the last one delivered.
-func (s *evaluation) ordered(items []*document, size int, at continuation) page {
-	p := page{next: at, examined: len(items)}
+func (s *evaluation) ordered(all items, size int, at continuation) page {
+	list, examined := s.sorted(all)
+	p := page{next: at, examined: examined}
 	p.next.more = false
-	for _, one := range s.sorted(items) {
+	for _, one := range list {
 		if at.taken > 0 {
 			c := s.compare(one.keys, at.keys)
 			if c < 0 || c == 0 && one.item.ordinal <= at.ordinal {
 				continue
 			}
 		}
-		v, ok := s.project(one.row)
+		text, ok := s.text(one.item, one.row)
 		if !ok {
 			continue
 		}
 		if s.top >= 0 && p.next.taken >= s.top {
 			return p
 		}
-		if len(p.results) == size || !p.add(v) {
+		if len(p.results) == size || !p.add(text) {
 			p.next.more = true
 			return p
 		}
@@ -153,13 +149,14 @@ func (s *evaluation) ordered(items []*document, size int, at continuation) page 
 }
 
 // counted makes all results and skips those of the pages before.
-func (s *evaluation) counted(items []*document, size int, at continuation) page {
-	p := page{next: at, examined: len(items)}
+func (s *evaluation) counted(all items, size int, at continuation) page {
+	list, examined := s.sorted(all)
+	p := page{next: at, examined: examined}
 	p.next.more = false
 	p.next.taken = 0
 	seen := map[string]bool{}
 	skipped := 0
-	for _, one := range s.sorted(items) {
+	for _, one := range list {
 		v, ok := s.project(one.row)
 		if !ok {
 			continue
@@ -182,7 +179,7 @@ func (s *evaluation) counted(items []*document, size int, at continuation) page 
 			p.next.taken++
 			continue
 		}
-		if len(p.results) == size || !p.add(v) {
+		if len(p.results) == size || !p.add(appendValue(nil, v)) {
 			p.next.more = true
 			return p
 		}
@@ -237,10 +234,10 @@ func (s *evaluation) rows(d *document) []row {
 
 func (src source) values(d *document, r row, first bool) []value {
 	if src.path == nil {
-		return []value{d.body}
+		return []value{d.body()}
 	}
 	if first {
-		r = row{}.with(documentName, d.body)
+		r = row{}.with(documentName, d.body())
 	}
 	v := eval(src.path, r)
 	if isUndefined(v) {
@@ -251,6 +248,15 @@ func (src source) values(d *document, r row, first bool) []value {
 	}
 	list, _ := v.([]any)
 	return list
+}
+
+// text is what a row of an item is sent as. That of a whole item is there already.
+func (s *selection) text(d *document, r row) ([]byte, bool) {
+	if s.star && s.from[0].path == nil {
+		return d.text, true
+	}
+	v, ok := s.project(r)
+	return appendValue(nil, v), ok
 }
 
 // project makes a row a result. SELECT VALUE of what is undefined is none.

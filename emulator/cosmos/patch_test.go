@@ -52,6 +52,7 @@ func TestAPatchDoesWhatItsOperationsSay(t *testing.T) {
 		"all or nothing":               {`"a":1`, `{"op":"set","path":"/a","value":2},{"op":"remove","path":"/b"}`, "", "Operation(2)"},
 		"the time to live":             {`"a":1`, `{"op":"set","path":"/ttl","value":60}`, `"a":1,"ttl":60`, ""},
 		"an impossible time to live":   {`"a":1`, `{"op":"set","path":"/ttl","value":0}`, "", "ttl"},
+		"too deep":                     {`"a":{"a":{"a":{"a":{"a":{}}}}}`, `{"op":"set","path":"/a/a/a/a/a/b","value":` + strings.Repeat("[", 125) + strings.Repeat("]", 125) + `}`, "", "deeper than 128"},
 		"the id":                       {``, `{"op":"set","path":"/id","value":"2"}`, "", "cannot be patched"},
 		"a system property":            {``, `{"op":"set","path":"/_ts","value":1}`, "", "cannot be patched"},
 		"the partition key":            {``, `{"op":"set","path":"/pk","value":"q"}`, "", "partition key"},

@@ -3,6 +3,7 @@ package cosmos
 import (
 	"encoding/base64"
 	"fmt"
+	"iter"
 	"net/http"
 	"strconv"
 )
@@ -114,7 +115,7 @@ func (s *Server) serveQuery(c *call) reply {
 	if f != nil {
 		return s.record(c, reply{failure: f})
 	}
-	k, items, f := s.queried(c, spec)
+	k, ranged, f := s.queried(c, spec)
 	if f != nil {
 		rep := reply{failure: f}
 		if k.rid != "" {
@@ -127,15 +128,15 @@ func (s *Server) serveQuery(c *call) reply {
 	if f != nil {
 		return s.record(c, reply{failure: f, session: k.session})
 	}
-	if s.hub.Off("cosmos.continuation") && 0 < at.taken && at.taken <= len(items) {
-		at.ordinal = items[at.taken-1].ordinal // the place that so many results would have led to
+	if s.hub.Off("cosmos.continuation") {
+		at.ordinal = ranged.ordinalOf(at.taken) // the place that so many results would have led to
 	}
-	page, f := spec.selection.page(items, size, at)
+	page, f := spec.selection.page(ranged, size, at)
 	if f != nil {
 		return s.record(c, reply{failure: f, session: k.session})
 	}
 	rep := reply{
-		status: http.StatusOK, body: feedBody(k.rid, "Documents", page.results), session: k.session,
+		status: http.StatusOK, body: feedText(k.rid, "Documents", page.results), session: k.session,
 		continuation: page.next.token(), extra: map[string]string{"x-ms-item-count": strconv.Itoa(len(page.results))},
 	}
 	rep.charge = queryCharge(page.examined, len(rep.body))
@@ -161,7 +162,7 @@ type seen struct {
 
 // queried decides whether the gateway serves a query, and takes a snapshot of
 // what it ranges over.
-func (s *Server) queried(c *call, spec querySpec) (seen, []*document, *failure) {
+func (s *Server) queried(c *call, spec querySpec) (seen, items, *failure) {
 	s.store.mu.Lock()
 	defer s.store.mu.Unlock()
 	k, f := s.store.find(c.target)
@@ -193,7 +194,7 @@ func (s *Server) queried(c *call, spec querySpec) (seen, []*document, *failure) 
 	if f != nil {
 		return what, nil, f
 	}
-	return what, k.snapshot(key, s.clock("cosmos.ttl-query")), nil
+	return what, k.scope(key, s.clock("cosmos.ttl-query"), spec.selection.bounds()), nil
 }
 
 func goneRange(id string) *failure {
@@ -201,7 +202,7 @@ func goneRange(id string) *failure {
 }
 
 // listed serves a query over databases, containers or offers.
-func (s *Server) listed(c *call, name string, list func(*call) (string, []*object, *failure)) reply {
+func (s *Server) listed(c *call, name string, bodiesOf func(*call) (string, []*object, *failure)) reply {
 	spec, f := c.readQuery()
 	size, f2 := c.pageSize()
 	if f == nil {
@@ -211,28 +212,29 @@ func (s *Server) listed(c *call, name string, list func(*call) (string, []*objec
 		return s.record(c, reply{failure: f})
 	}
 	s.store.mu.Lock()
-	rid, bodies, f := list(c)
+	rid, bodies, f := bodiesOf(c)
 	s.store.mu.Unlock()
 	if f != nil {
 		return s.record(c, reply{failure: f})
 	}
-	items := make([]*document, len(bodies))
+	list := newSequence(byAge)
 	for i, body := range bodies {
-		items[i] = &document{ordinal: uint64(i) + 1, body: body}
+		list.put(&document{ordinal: uint64(i) + 1, text: appendValue(nil, body)})
 	}
+	all := func(after uint64) iter.Seq[*document] { return list.from(&document{ordinal: after + 1}) }
 	at, f := parseContinuation(c.header("x-ms-continuation"), rid+name, spec, "")
 	if f != nil {
 		return s.record(c, reply{failure: f})
 	}
-	page, f := spec.selection.page(items, size, at)
+	page, f := spec.selection.page(all, size, at)
 	if f != nil {
 		return s.record(c, reply{failure: f})
 	}
 	// The feed of a kind of resources is not a scan of items: a full last page ends it.
-	if len(page.results) == len(items) {
+	if len(page.results) == len(bodies) {
 		page.next = continuation{}
 	}
-	rep := reply{status: http.StatusOK, body: feedBody(rid, name, page.results), continuation: page.next.token()}
+	rep := reply{status: http.StatusOK, body: feedText(rid, name, page.results), continuation: page.next.token()}
 	rep.charge = queryCharge(page.examined, len(rep.body))
 	return s.record(c, rep)
 }

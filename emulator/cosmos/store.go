@@ -1,7 +1,6 @@
 package cosmos
 
 import (
-	"cmp"
 	"encoding/base64"
 	"encoding/binary"
 	"fmt"
@@ -49,25 +48,9 @@ type container struct {
 	kept     keeper // the store's
 	bucket   string // there
 
-	lsn        uint64 // of the newest commit
-	ordinals   uint64 // items made so far
-	partitions map[string]map[string]*document
-	inOrder    []*document // all items by ordinal, which is the order of an unordered scan
-}
-
-// document is one version of one item. It is immutable.
-type document struct {
-	id        string
-	partition string // canonical key
-	ordinal   uint64 // kept over replacements; part of the rid
-	rid       string
-	etag      string
-	ts        int64  // seconds
-	ttl       int64  // the item's own, 0 if it has none
-	lsn       uint64 // of the commit that made this version
-	place     int    // within that commit
-	body      *object
-	text      []byte // body as it is sent
+	lsn      uint64 // of the newest commit
+	ordinals uint64 // items made so far
+	held
 }
 
 func newStore(kept keeper, off func(rule string) bool) *store {
@@ -78,7 +61,7 @@ func newStore(kept keeper, off func(rule string) bool) *store {
 func (s *store) newContainer(id string, serial uint32, d *database) *container {
 	return &container{
 		id: id, rid: ridOf(databaseBytes(d.serial), containerBytes(serial)), serial: serial, database: d,
-		kept: s.kept, bucket: fmt.Sprintf("items %08x", serial), partitions: map[string]map[string]*document{},
+		kept: s.kept, bucket: fmt.Sprintf("items %08x", serial), held: nothingHeld(),
 	}
 }
 
@@ -166,94 +149,6 @@ func (s *store) find(t target) (*container, *failure) {
 		return nil, noContainer(t.database, t.container)
 	}
 	return c, nil
-}
-
-// live gives an item unless it has expired; an expired one is forgotten on the
-// way. The caller holds the lock.
-func (c *container) live(partition, id string, now clock) *document {
-	d := c.partitions[partition][id]
-	if d != nil && c.settings.expired(d, now) {
-		c.forget(d)
-		return nil
-	}
-	return d
-}
-
-// clock is the hub's time in seconds, and what of time to live is counted.
-type clock struct {
-	seconds int64
-	expiry  bool // false: nothing expires
-	own     bool // items may have a time to live of their own
-	never   bool // which may be -1
-}
-
-func (c *container) position(ordinal uint64) (int, bool) {
-	return slices.BinarySearchFunc(c.inOrder, ordinal, func(d *document, ordinal uint64) int {
-		return cmp.Compare(d.ordinal, ordinal)
-	})
-}
-
-// keep puts a version in the place of the one before it. The caller holds the lock.
-func (c *container) keep(d *document) {
-	c.place(d)
-	c.write(d)
-}
-
-func (c *container) place(d *document) {
-	items := c.partitions[d.partition]
-	if items == nil {
-		items = map[string]*document{}
-		c.partitions[d.partition] = items
-	}
-	items[d.id] = d
-	if i, found := c.position(d.ordinal); found {
-		c.inOrder[i] = d
-	} else {
-		c.inOrder = slices.Insert(c.inOrder, i, d)
-	}
-}
-
-// forget takes an item out. The caller holds the lock.
-func (c *container) forget(d *document) {
-	items := c.partitions[d.partition]
-	delete(items, d.id)
-	if len(items) == 0 {
-		delete(c.partitions, d.partition)
-	}
-	if i, found := c.position(d.ordinal); found {
-		c.inOrder = slices.Delete(c.inOrder, i, i+1)
-	}
-	c.erase(d)
-}
-
-// snapshot gives the live items of one logical partition, or of all with nil, in
-// the order they were made. The caller holds the lock; the result may be read
-// without it.
-func (c *container) snapshot(key partitionKey, now clock) []*document {
-	var all, expired []*document
-	if key == nil {
-		all = make([]*document, 0, len(c.inOrder))
-		for _, d := range c.inOrder {
-			if c.settings.expired(d, now) {
-				expired = append(expired, d)
-			} else {
-				all = append(all, d)
-			}
-		}
-	} else {
-		for _, d := range c.partitions[key.canonical()] {
-			if c.settings.expired(d, now) {
-				expired = append(expired, d)
-			} else {
-				all = append(all, d)
-			}
-		}
-		slices.SortFunc(all, func(a, b *document) int { return cmp.Compare(a.ordinal, b.ordinal) })
-	}
-	for _, d := range expired {
-		c.forget(d)
-	}
-	return all
 }
 
 // sessionToken says how far a client has seen this container.

@@ -188,6 +188,24 @@ func readValue(d *jsontext.Decoder) (value, error) {
 	return o, err
 }
 
+// nesting is how deep arrays and objects lie in one another.
+func nesting(v value) int {
+	deepest := -1
+	switch v := v.(type) {
+	case []any:
+		deepest = 0
+		for _, e := range v {
+			deepest = max(deepest, nesting(e))
+		}
+	case *object:
+		deepest = 0
+		for _, m := range v.members {
+			deepest = max(deepest, nesting(m.value))
+		}
+	}
+	return deepest + 1
+}
+
 func readNumber(text string) (value, error) {
 	f, err := strconv.ParseFloat(text, 64)
 	if err != nil {
