@@ -23,20 +23,51 @@ type frame struct {
 }
 
 func newFrameReader(c *Conn) *frameReader {
-	return &frameReader{br: bufio.NewReaderSize(armedReader{c}, int(c.o.MaxFrameSize)), max: c.o.MaxFrameSize}
+	more, _ := c.nc.(tryReader)
+	return &frameReader{br: bufio.NewReaderSize(&armedReader{c: c, more: more}, int(c.o.MaxFrameSize)), max: c.o.MaxFrameSize}
 }
 
-// armedReader sets the read deadline before every read from the network, and sees to it
-// that what is queued is written: from here on the reader waits.
-type armedReader struct{ c *Conn }
+// armedReader sets the read deadline before every read from the network that may wait, and sees to it that what is queued
+// is written before: from there on the reader waits.
+type armedReader struct {
+	c      *Conn
+	more   tryReader // nil if the connection cannot
+	putOff int       // bytes that were read since answers were written last
+}
 
-func (r armedReader) Read(p []byte) (int, error) {
+// tryReader is a network connection that can read without waiting: what there is, which may be nothing.
+type tryReader interface {
+	TryRead(p []byte) int
+}
+
+func (r *armedReader) Read(p []byte) (int, error) {
+	if n := r.readOn(p); n > 0 {
+		return n, nil
+	}
 	r.c.arm()
 	n, err := r.c.nc.Read(p)
+	r.putOff = n
 	r.c.mu.Lock()
 	r.c.reading = true
 	r.c.mu.Unlock()
 	return n, err
+}
+
+// readOn reads what has come meanwhile, if answers are owed, so that its answers share the write with theirs. They are
+// put off until as much has been handled as one read can bring.
+func (r *armedReader) readOn(p []byte) int {
+	if r.more == nil || r.putOff >= int(r.c.o.MaxFrameSize) {
+		return 0
+	}
+	r.c.mu.Lock()
+	owed := r.c.owed && r.c.phase == running
+	r.c.mu.Unlock()
+	if !owed {
+		return 0
+	}
+	n := r.more.TryRead(p)
+	r.putOff += n
+	return n
 }
 
 // arm sets the read deadline that fits the phase of the connection, and does what is owed to the writer.

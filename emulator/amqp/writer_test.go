@@ -3,6 +3,7 @@ package amqp
 import (
 	"bytes"
 	"fmt"
+	"io"
 	"math/rand/v2"
 	"net"
 	"slices"
@@ -11,18 +12,28 @@ import (
 	"testing/synctest"
 )
 
-// hasty is a server's end that can write without waiting, and takes as much as chance will have it.
+// hasty is a server's end that can read and write without waiting, and gets and takes as much as chance will have it.
 type hasty struct {
 	net.Conn
 	t       *testing.T
 	rand    *rand.Rand
 	mu      sync.Mutex // held by whoever writes: two at a time would be a mistake
 	written chan []byte
-	tries   int
+	arrived chan []byte
+	rest    []byte // of what has arrived
+
+	// What the reader alone counts:
+	writes, reads int // that succeeded without waiting
+	putOff        int // bytes read since it could have written
 }
 
+const hastyFrame = 512 // so that a read brings little
+
 func newHasty(t *testing.T, nc net.Conn, seed uint64) *hasty {
-	return &hasty{Conn: nc, t: t, rand: rand.New(rand.NewPCG(seed, 0)), written: make(chan []byte, 1<<16)}
+	return &hasty{
+		Conn: nc, t: t, rand: rand.New(rand.NewPCG(seed, 0)),
+		written: make(chan []byte, 1<<16), arrived: make(chan []byte, 1<<16),
+	}
 }
 
 // carry brings to the peer what was written, until the end.
@@ -30,6 +41,53 @@ func (h *hasty) carry() {
 	for b := range h.written {
 		_, _ = h.Conn.Write(b) // fails when the peer has hung up
 	}
+}
+
+// fetch brings what the peer writes, until the end.
+func (h *hasty) fetch() {
+	defer close(h.arrived)
+	for {
+		b := make([]byte, hastyFrame)
+		n, err := h.Conn.Read(b)
+		if err != nil {
+			return
+		}
+		h.arrived <- b[:n]
+	}
+}
+
+func (h *hasty) Read(p []byte) (int, error) {
+	if len(h.rest) == 0 {
+		h.rest = <-h.arrived
+	}
+	if len(h.rest) == 0 {
+		return 0, io.EOF
+	}
+	n := copy(p, h.rest)
+	h.rest, h.putOff = h.rest[n:], n
+	return n, nil
+}
+
+func (h *hasty) TryRead(p []byte) int {
+	chance := h.rand.IntN(8)
+	if chance == 0 {
+		synctest.Wait() // until something has come, if anything does
+	}
+	if len(h.rest) == 0 && chance < 7 {
+		select {
+		case h.rest = <-h.arrived:
+		default:
+		}
+	}
+	n := copy(p, h.rest)
+	h.rest = h.rest[n:]
+	if h.putOff += n; n > 0 {
+		h.reads++
+	}
+	if h.putOff > 2*hastyFrame {
+		h.t.Errorf("answers are put off over %d bytes", h.putOff)
+	}
+	return n
 }
 
 func (h *hasty) take(p []byte) {
@@ -47,7 +105,7 @@ func (h *hasty) Write(p []byte) (int, error) {
 }
 
 func (h *hasty) TryWrite(p []byte) (int, error) {
-	h.tries++ // only the reader tries
+	h.writes++
 	n := h.rand.IntN(len(p) + 1)
 	h.take(p[:n])
 	return n, nil
@@ -72,8 +130,12 @@ func TestWhatReaderAndWriterWriteStaysInOrder(t *testing.T) {
 					transfer: func(d *Delivery) { _ = d.Settle(Released{}) }, // which no other answer is joined with
 				}
 				s := &served{conn: &pipeEnd{Conn: near}}
-				s.wg.Go(func() { s.err = Serve(t.Context(), server, h, Options{}); close(server.written) })
+				s.wg.Go(func() {
+					s.err = Serve(t.Context(), server, h, Options{MaxFrameSize: hastyFrame})
+					close(server.written)
+				})
 				s.wg.Go(server.carry)
+				s.wg.Go(server.fetch)
 				p := inSession(t, s)
 				p.send(0, sendsTo("in", 0), nil)
 				next[*Attach](p)
@@ -123,8 +185,8 @@ func TestWhatReaderAndWriterWriteStaysInOrder(t *testing.T) {
 				if !slices.IsSorted(answers) || len(slices.Compact(answers)) != each || !slices.IsSorted(messages) || len(slices.Compact(messages)) != each {
 					t.Errorf("answers %v and messages %v are not in order", answers, messages)
 				}
-				if server.tries == 0 {
-					t.Error("the reader never wrote by itself")
+				if server.writes == 0 || server.reads == 0 {
+					t.Errorf("the reader wrote %d times and read on %d times by itself", server.writes, server.reads)
 				}
 				_ = p.conn.Close()
 				s.wg.Wait()

@@ -361,6 +361,59 @@ func TestOverRealSockets(t *testing.T) {
 	w.shut()
 }
 
+func TestAPlainSocketIsReadAndWrittenWithoutWaiting(t *testing.T) { // D2
+	for _, road := range roads {
+		t.Run(road, func(t *testing.T) {
+			d, trust := served(t)
+			d.AMQP = func(_ context.Context, c net.Conn) {
+				defer c.Close()
+				hasty := c.(interface {
+					TryRead(p []byte) int
+					TryWrite(p []byte) (int, error)
+				})
+				p := make([]byte, 16)
+				if n := hasty.TryRead(p); string(p[:n]) != "AMQP" {
+					t.Errorf("at first it read %q", p[:n])
+				}
+				if n := hasty.TryRead(p); n > 0 {
+					t.Errorf("it read %q, where nothing had come", p[:n])
+				}
+				const said = "go on"
+				n, err := hasty.TryWrite([]byte(said))
+				if want := map[bool]int{true: len(said), false: 0}[road == "plainly"]; n != want || err != nil {
+					t.Errorf("it wrote %d bytes (%v), want %d", n, err, want)
+				}
+				_, _ = io.WriteString(c, said[n:])
+				if n, err := c.Read(p[:1]); string(p[:n]) != "o" || err != nil {
+					t.Errorf("it waited for %q (%v)", p[:n], err)
+				}
+				if n := hasty.TryRead(p); road == "plainly" && string(p[:n]) != "n" || road != "plainly" && n > 0 {
+					t.Errorf("then it read %q", p[:n])
+				}
+				_, _ = io.Copy(io.Discard, c)
+				if n := hasty.TryRead(p); n > 0 {
+					t.Errorf("after the end it read %q", p[:n])
+				}
+			}
+			d.Patience = time.Minute // however busy the machine is
+			w := onSockets(t, d)
+			w.trust = trust
+			c, _ := w.come(road)
+			if _, err := io.WriteString(c, "AMQP"); err != nil || w.read(c, 5) != "go on" {
+				t.Errorf("the peer was not told to go on: %v", err)
+			}
+			if _, err := io.WriteString(c, "on"); err != nil {
+				t.Error(err)
+			}
+			if closer, ok := c.(interface{ CloseWrite() error }); !ok || closer.CloseWrite() != nil {
+				t.Error("cannot half-close")
+			}
+			_, _ = io.Copy(io.Discard, c)
+			w.shut()
+		})
+	}
+}
+
 func TestASilentPeerIsCutOnARealSocket(t *testing.T) { // D1
 	d, _ := served(t)
 	d.Patience = time.Millisecond

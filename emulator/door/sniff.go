@@ -10,7 +10,6 @@ import (
 	"net"
 	"net/http"
 	"strings"
-	"syscall"
 	"time"
 )
 
@@ -65,6 +64,7 @@ type conn struct {
 	socket   net.Conn // at the bottom
 	first    []byte   // what was looked at and not read yet
 	closed   func()   // called by every Close, does something once
+	trial    *trial   // made by the first use
 }
 
 // sniff reads as many bytes as it takes to know what the peer speaks.
@@ -97,25 +97,6 @@ func (c *conn) Read(p []byte) (int, error) {
 func (c *conn) Close() error {
 	defer c.closed()
 	return c.Conn.Close()
-}
-
-// TryWrite writes what a plain socket takes without waiting, which may be nothing, and is always nothing under TLS. It
-// must not be called while a Write is under way.
-func (c *conn) TryWrite(p []byte) (n int, err error) {
-	socket, ok := c.Conn.(syscall.Conn)
-	if !ok {
-		return 0, nil
-	}
-	raw, err := socket.SyscallConn()
-	if err != nil {
-		return 0, fmt.Errorf("try to write: %w", err)
-	}
-	var failed error
-	err = raw.Write(func(fd uintptr) bool {
-		n, failed = write(fd, p)
-		return true // whatever became of it: to wait is what Write is for
-	})
-	return max(n, 0), errors.Join(err, failed)
 }
 
 // NetConn returns the socket, for those who want to cut the connection without a word.
