@@ -10,6 +10,7 @@ import (
 // What garbage may lie around before it is collected. Go's own rule, as much as is alive, doubles a process that holds
 // a million messages; a fixed limit would have it collect without end once the messages alone reach it.
 const (
+	garbageLeast = 64 << 20  // so much may always lie around: a small process would collect for every few messages
 	garbageFree  = 192 << 20 // up to here Go's own rule holds
 	garbageShare = 10        // percent of what is alive, where that is more
 )
@@ -36,7 +37,10 @@ func afterCollection(percent int) {
 }
 
 func garbagePercent(live uint64) int {
-	if live <= garbageFree {
+	switch {
+	case live < garbageLeast:
+		return int(garbageLeast * 100 / max(live, 1<<20))
+	case live <= garbageFree:
 		return 100
 	}
 	return int(max(garbageShare, garbageFree*100/live))
