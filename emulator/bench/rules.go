@@ -68,8 +68,8 @@ func (s *server) follow(ctx context.Context) error {
 	}
 }
 
-// measureRules measures the raw client with nothing armed, with a rule that every operation has to pass and that
-// never fires, and with a reader of the event log, in turns.
+// measureRules measures the raw client with nothing armed, with a rule that is about another message than all that come,
+// and with a reader of the event log, in turns.
 func measureRules(ctx context.Context, b *bench) (err error) {
 	s, err := b.start(ctx, "rules")
 	if err != nil {

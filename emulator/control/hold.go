@@ -233,29 +233,22 @@ func (h *Hub) Arm(rule Rule) (string, error) {
 	if h.find(r.rule.Name) != nil {
 		return "", fmt.Errorf("arm a rule: %w", nameTaken(r.rule.Name))
 	}
-	h.rules = append(h.rules, r)
-	h.noteServices()
+	h.setRules(append(h.rules, r))
 	return r.rule.Name, nil
 }
 
-// Armed reports whether any rule could match an operation of a service. It is
-// cheap: a dialect asks it for every operation, and only if it says so hands the
-// operation to a goroutine of its own, since Before and After may block.
-func (h *Hub) Armed(service string) bool {
-	services := h.services.Load()
-	if services == nil {
-		return false
-	}
-	return slices.Contains(*services, service) || slices.Contains(*services, "")
+// Concerns reports whether any rule could match an operation, whatever its body, which need not be filled in. It is
+// cheap: a dialect asks it for every operation, and only if it says so hands the operation to a goroutine of its own,
+// since Before and After may block.
+func (h *Hub) Concerns(op Op) bool {
+	rules := h.concerns.Load()
+	return rules != nil && slices.ContainsFunc(*rules, func(r *armed) bool { return r.rule.Match.covers(op) })
 }
 
-// noteServices is called after every change of the rules. The caller holds h.mu.
-func (h *Hub) noteServices() {
-	services := make([]string, len(h.rules))
-	for i, r := range h.rules {
-		services[i] = r.rule.Match.Service
-	}
-	h.services.Store(&services)
+// setRules replaces the rules. The caller holds h.mu.
+func (h *Hub) setRules(rules []*armed) {
+	h.rules = rules
+	h.concerns.Store(&rules)
 }
 
 // find returns the armed rule of a name, or nil. The caller holds h.mu.
@@ -276,8 +269,7 @@ func (h *Hub) Disarm(name string) error {
 		return fmt.Errorf("disarm rule %q: %w", name, ErrNoRule)
 	}
 	r.disarmed = true
-	h.rules = slices.DeleteFunc(slices.Clone(h.rules), func(other *armed) bool { return other == r })
-	h.noteServices()
+	h.setRules(slices.DeleteFunc(slices.Clone(h.rules), func(other *armed) bool { return other == r }))
 	h.releaseHeld(r, Decision{}, "disarmed")
 	return nil
 }

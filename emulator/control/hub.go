@@ -16,7 +16,7 @@ type Hub struct {
 	log      eventLog
 	switches atomic.Pointer[map[string]bool] // replaced as a whole, so that Off costs one load
 	offset   atomic.Int64                    // sum of all jumps, so that Now costs one load
-	services atomic.Pointer[[]string]        // Match.Service of every armed rule, so that Armed costs one load
+	concerns atomic.Pointer[[]*armed]        // the rules once more, so that Concerns costs one load
 
 	mu        sync.Mutex
 	jumped    chan struct{}

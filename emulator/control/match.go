@@ -102,13 +102,7 @@ func compileBody(body map[string]any) (matches []bodyMatch, mistakes []error) {
 // about reports whether an operation is one of those a rule is about. It reads
 // only what never changes, so it needs no lock.
 func (r *armed) about(when string, op Op) bool {
-	m := r.rule.Match
-	if r.rule.When != when ||
-		m.Service != "" && m.Service != op.Service ||
-		m.Operation != "" && m.Operation != op.Operation ||
-		m.Entity != "" && m.Entity != op.Entity ||
-		m.Client != "" && m.Client != op.Client ||
-		m.Key != "" && m.Key != op.Key {
+	if r.rule.When != when || !r.rule.Match.covers(op) {
 		return false
 	}
 	if len(r.body) == 0 {
@@ -119,4 +113,13 @@ func (r *armed) about(when string, op Op) bool {
 		return false
 	}
 	return !slices.ContainsFunc(r.body, func(b bodyMatch) bool { return !b.at.finds(document, b.want) })
+}
+
+// covers reports whether an operation is one of these, but for its body.
+func (m *Match) covers(op Op) bool {
+	return (m.Service == "" || m.Service == op.Service) &&
+		(m.Operation == "" || m.Operation == op.Operation) &&
+		(m.Entity == "" || m.Entity == op.Entity) &&
+		(m.Client == "" || m.Client == op.Client) &&
+		(m.Key == "" || m.Key == op.Key)
 }

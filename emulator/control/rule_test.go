@@ -237,24 +237,34 @@ func TestRulesAreBounded(t *testing.T) {
 	}
 }
 
-func TestArmedSaysWhetherAnyRuleCouldMatchAService(t *testing.T) {
+func TestConcernsSaysWhetherAnyRuleCouldMatchAnOperation(t *testing.T) {
 	h := New()
-	want := func(service string, armed bool) {
+	op := Op{Service: "servicebus", Operation: "send", Entity: "tasks", Client: "worker", Key: "1"}
+	want := func(concerns bool, armed ...string) {
 		t.Helper()
-		if h.Armed(service) != armed {
-			t.Errorf("Armed(%q) is %v", service, !armed)
+		if h.Concerns(op) != concerns {
+			t.Errorf("Concerns is %v with %v", !concerns, armed)
 		}
 	}
-	want("cosmos", false)
-	one := mustArm(t, h, Rule{Match: Match{Service: "cosmos"}, Do: "drop"})
-	want("cosmos", true)
-	want("servicebus", false)
-	all := mustArm(t, h, Rule{Do: "drop"})
-	want("servicebus", true)
-	for _, name := range []string{one, all} {
-		if err := h.Disarm(name); err != nil {
-			t.Fatal(err)
+	want(false)
+	for _, m := range []Match{
+		{Service: "cosmos"}, {Operation: "complete"}, {Entity: "other"}, {Client: "other"},
+		{Service: "servicebus", Operation: "send", Entity: "tasks", Client: "worker", Key: "2"},
+	} {
+		mustArm(t, h, Rule{Match: m, Do: "drop"})
+		want(false, "what is about something else")
+	}
+	for _, m := range []Match{
+		{}, {Service: "servicebus"}, {Operation: "send"}, {Entity: "tasks"}, {Client: "worker"}, {Key: "1"},
+		{Key: "1", Body: map[string]any{"/status": "done"}}, // nobody has read the body yet
+	} {
+		for _, when := range []string{"before", "after"} {
+			name := mustArm(t, h, Rule{Match: m, When: when, Do: "drop"})
+			want(true, name)
+			if err := h.Disarm(name); err != nil {
+				t.Fatal(err)
+			}
+			want(false, "what is disarmed")
 		}
 	}
-	want("cosmos", false)
 }

@@ -27,11 +27,11 @@ type operation struct {
 
 const service = "servicebus"
 
-// perform takes an operation past the rules. When no rule can match, that is at once and on the caller's goroutine;
+// perform takes an operation past the rules. When none can match it, that is at once and on the caller's goroutine;
 // otherwise in a goroutine of its own, since a rule may hold it for as long as it likes.
 func (c *connection) perform(o operation) {
 	o.op.Service, o.op.Client = service, c.client
-	if !c.armed() {
+	if !c.concerned(o.op) {
 		answer := o.apply()
 		if o.fleeting {
 			answer()
@@ -56,8 +56,11 @@ func (c *connection) perform(o operation) {
 	}()
 }
 
-// armed reports whether operations must pass the hub.
-func (c *connection) armed() bool { return c.isolated() || c.server.hub.Armed(service) }
+// concerned reports whether an operation of this client must pass the hub. Its body need not be filled in.
+func (c *connection) concerned(op control.Op) bool {
+	op.Service, op.Client = service, c.client
+	return c.isolated() || c.server.hub.Concerns(op)
+}
 
 func (c *connection) isolated() bool {
 	select {

@@ -218,16 +218,18 @@ func (r *receiver) drained() {
 // begin starts one delivery, past the rules.
 func (r *receiver) begin(reservation broker.Reservation) {
 	c := r.connection
-	if !c.armed() {
+	m := reservation.Message()
+	op := control.Op{Operation: "deliver", Entity: r.path, Key: m.ID}
+	if !c.concerned(op) {
 		if d := reservation.Begin(); d != nil {
 			r.sendKept(d)
 		}
 		return
 	}
-	m := reservation.Message()
+	op.Body = data(m)
 	r.held.Add(1)
 	c.perform(operation{
-		op:   control.Op{Operation: "deliver", Entity: r.path, Key: m.ID, Body: data(m)},
+		op:   op,
 		link: r.link,
 		apply: func() func() {
 			d := reservation.Begin()
@@ -335,18 +337,20 @@ func (r *receiver) disposition(d *amqp.Delivery, state amqp.State, isSettled boo
 		}
 		settle(answer)
 	}
+	op := control.Op{Operation: name, Entity: r.path, Key: given.message.ID}
 	switch {
 	case err != nil:
 		finish(err)
 	case name == "":
 		given.settling.Store(false) // not an outcome yet
-	case !r.connection.armed():
+	case !r.connection.concerned(op):
 		err := r.queue.Settle(given.token, s)
 		r.connection.server.namespace.Kept(func() { finish(err) })
 	default:
 		answered := false
+		op.Body = data(given.message)
 		r.connection.perform(operation{
-			op:   control.Op{Operation: name, Entity: r.path, Key: given.message.ID, Body: data(given.message)},
+			op:   op,
 			link: r.link,
 			apply: func() func() {
 				err := r.queue.Settle(given.token, s)

@@ -40,14 +40,15 @@ func (s *sender) transfer(d *amqp.Delivery) {
 		s.settle(d, err)
 		return
 	}
-	if !c.armed() {
+	op := control.Op{Operation: "send", Entity: s.path, Key: messages[0].ID} // a rule sees a batch as its first message
+	if !c.concerned(op) {
 		_, err := s.entity.Enqueue(c.client, messages...)
 		c.server.namespace.Kept(func() { s.settle(d, err) })
 		return
 	}
+	op.Body = data(messages[0])
 	c.perform(operation{
-		// A rule sees a batch as its first message.
-		op:   control.Op{Operation: "send", Entity: s.path, Key: messages[0].ID, Body: data(messages[0])},
+		op:   op,
 		link: s.link,
 		apply: func() func() {
 			_, err := s.entity.Enqueue(c.client, messages...)
