@@ -2,29 +2,38 @@ package cosmos
 
 import (
 	"math"
-	"strconv"
 	"strings"
 )
 
-// row is what an expression is evaluated over: the names that FROM has bound,
-// and in an aggregate query the accumulated results.
+// row is what an expression is evaluated over: the document, the names that FROM
+// has bound, and beside aggregates the accumulated results.
 type row struct {
-	names  []string
-	values []value
-	totals []value
+	document value
+	names    *binding
+	totals   []value
+	work     *work
+}
+
+// binding is one name and those bound before it.
+type binding struct {
+	name  string
+	v     value
+	outer *binding
 }
 
 func (r row) with(name string, v value) row {
-	r.names = append(r.names[:len(r.names):len(r.names)], name)
-	r.values = append(r.values[:len(r.values):len(r.values)], v)
+	r.names = &binding{name, v, r.names}
 	return r
 }
 
 func (r row) lookup(name string) value {
-	for i := len(r.names) - 1; i >= 0; i-- {
-		if r.names[i] == name {
-			return r.values[i]
+	for b := r.names; b != nil; b = b.outer {
+		if b.name == name {
+			return b.v
 		}
+	}
+	if name == documentName {
+		return r.document
 	}
 	return undefined{}
 }
@@ -32,6 +41,9 @@ func (r row) lookup(name string) value {
 // eval gives the value of an expression over a row. It never fails: what makes
 // no sense is undefined, which is how the language says it.
 func eval(e expression, r row) value {
+	if !r.work.spend(1) {
+		return undefined{}
+	}
 	switch e := e.(type) {
 	case literal:
 		return e.v
@@ -42,19 +54,14 @@ func eval(e expression, r row) value {
 	case unary:
 		return evalUnary(e, r)
 	case infix:
-		return evalBinary(e, r)
+		return evalInfix(e, r)
 	case conditional:
 		if eval(e.test, r) == true {
 			return eval(e.yes, r)
 		}
 		return eval(e.no, r)
 	case membership:
-		of := eval(e.of, r)
-		var result value = false
-		for _, one := range e.list {
-			result = either(result, equality(of, eval(one, r)))
-		}
-		return result
+		return evalMembership(e, r)
 	case between:
 		of := eval(e.of, r)
 		return both(
@@ -67,7 +74,7 @@ func eval(e expression, r row) value {
 		for i, a := range e.arguments {
 			arguments[i] = eval(a, r)
 		}
-		return e.function.apply(arguments)
+		return e.function.apply(r.work, arguments)
 	case *aggregate:
 		return r.totals[e.index]
 	case arrayOf:
@@ -80,19 +87,42 @@ func eval(e expression, r row) value {
 		return list
 	case objectOf:
 		return evalColumns(e.columns, r)
+	case subquery:
+		return evalSubquery(e, r)
 	}
 	return undefined{}
 }
 
 // evalColumns makes an object of named expressions; undefined ones are left out.
+// The parser has seen to it that no name is there twice.
 func evalColumns(columns []column, r row) value {
-	o := &object{}
+	o := &object{members: make([]member, 0, len(columns))}
 	for _, c := range columns {
 		if v := eval(c.of, r); !isUndefined(v) {
-			o.set(c.name, v)
+			o.members = append(o.members, member{c.name, v})
 		}
 	}
 	return o
+}
+
+func evalSubquery(e subquery, r row) value {
+	switch e.kind {
+	case "EXISTS":
+		for range e.of.results(r) {
+			return true
+		}
+		return false
+	case "ARRAY":
+		list := []any{}
+		for v := range e.of.results(r) {
+			list = append(list, v)
+		}
+		return list
+	}
+	for v := range e.of.results(r) {
+		return v // the parser has refused those that may have another
+	}
+	return undefined{}
 }
 
 func isUndefined(v value) bool {
@@ -153,8 +183,8 @@ func either(a, b value) value {
 // The vendor's documentation calls the second case undefined too, its own offline
 // engine, which its clients are tested against, does not, nor does the service:
 // c.x != null is how people select what is not null.
-func equality(a, b value) value {
-	if isUndefined(a) || isUndefined(b) {
+func equality(w *work, a, b value) value {
+	if isUndefined(a) || isUndefined(b) || !w.weigh(a) || !w.weigh(b) {
 		return undefined{}
 	}
 	return equal(a, b)
@@ -194,9 +224,6 @@ func evalUnary(e unary, r row) value {
 		}
 	case "-":
 		if n, ok := v.(number); ok {
-			if i, whole := n.integer(); whole && i != math.MinInt64 {
-				return integerOf(-i)
-			}
 			return numberOf(-n.f)
 		}
 	case "~":
@@ -209,22 +236,42 @@ func evalUnary(e unary, r row) value {
 	return undefined{}
 }
 
-func evalBinary(e infix, r row) value {
-	left, right := eval(e.left, r), eval(e.right, r)
-	switch e.operator {
+func evalMembership(e membership, r row) value {
+	of := eval(e.of, r)
+	var result value = false
+	for _, one := range e.list {
+		if result = either(result, equality(r.work, of, eval(one, r))); result == true {
+			break
+		}
+	}
+	return result
+}
+
+func evalInfix(e infix, r row) value {
+	left := eval(e.left, r)
+	switch e.operator { // those that need not look at the right side
 	case "AND":
-		return both(left, right)
+		if left == false {
+			return false
+		}
+		return both(left, eval(e.right, r))
 	case "OR":
-		return either(left, right)
+		if left == true {
+			return true
+		}
+		return either(left, eval(e.right, r))
 	case "??":
 		if isUndefined(left) {
-			return right
+			return eval(e.right, r)
 		}
 		return left
+	}
+	right := eval(e.right, r)
+	switch e.operator {
 	case "=":
-		return equality(left, right)
+		return equality(r.work, left, right)
 	case "!=", "<>":
-		return negate(equality(left, right))
+		return negate(equality(r.work, left, right))
 	case "<":
 		return comparison(left, right, func(c int) bool { return c < 0 })
 	case "<=":
@@ -234,12 +281,7 @@ func evalBinary(e infix, r row) value {
 	case ">=":
 		return comparison(left, right, func(c int) bool { return c >= 0 })
 	case "||":
-		a, ok := left.(string)
-		b, ok2 := right.(string)
-		if ok && ok2 {
-			return a + b
-		}
-		return undefined{}
+		return concat(r.work, []value{left, right})
 	}
 	a, ok := left.(number)
 	b, ok2 := right.(number)
@@ -252,7 +294,7 @@ func evalBinary(e infix, r row) value {
 func arithmetic(operator string, a, b number) value {
 	switch operator {
 	case "+":
-		return sum(a, b)
+		return numberOf(a.f + b.f)
 	case "-":
 		return numberOf(a.f - b.f)
 	case "*":
@@ -274,112 +316,4 @@ func arithmetic(operator string, a, b number) value {
 		return integerOf(i | j)
 	}
 	return integerOf(i ^ j)
-}
-
-// sum adds exactly where both are integers and the result fits one.
-func sum(a, b number) value {
-	i, err := strconv.ParseInt(a.text, 10, 64)
-	j, err2 := strconv.ParseInt(b.text, 10, 64)
-	if err == nil && err2 == nil {
-		if s := i + j; (s > i) == (j > 0) {
-			return integerOf(s)
-		}
-	}
-	return numberOf(a.f + b.f)
-}
-
-// evalLike matches % (any text), _ (any character) and [set]; the escape makes
-// the next character stand for itself. It walks both texts once per %, so no
-// pattern is slow.
-func evalLike(e like, r row) value {
-	of, ok := eval(e.of, r).(string)
-	pattern, ok2 := eval(e.pattern, r).(string)
-	if !ok || !ok2 {
-		return undefined{}
-	}
-	return likeMatches([]rune(of), likePattern(pattern, e.escape))
-}
-
-// likePart is one element of a LIKE pattern.
-type likePart struct {
-	many bool            // %
-	is   func(rune) bool // nil with many
-}
-
-func likePattern(pattern, escape string) []likePart {
-	runes := []rune(pattern)
-	var parts []likePart
-	for i := 0; i < len(runes); i++ {
-		c := runes[i]
-		switch {
-		case escape != "" && string(c) == escape && i+1 < len(runes):
-			i++
-			parts = append(parts, likePart{is: exactly(runes[i])})
-		case c == '%':
-			parts = append(parts, likePart{many: true})
-		case c == '_':
-			parts = append(parts, likePart{is: func(rune) bool { return true }})
-		case c == '[':
-			end := i + 1
-			for end < len(runes) && runes[end] != ']' {
-				end++
-			}
-			if end == len(runes) {
-				parts = append(parts, likePart{is: exactly(c)})
-				continue
-			}
-			parts = append(parts, likePart{is: anyOf(runes[i+1 : end])})
-			i = end
-		default:
-			parts = append(parts, likePart{is: exactly(c)})
-		}
-	}
-	return parts
-}
-
-func exactly(want rune) func(rune) bool { return func(c rune) bool { return c == want } }
-
-// anyOf is a [set]: characters, ranges like a-f, and ^ in front for all others.
-func anyOf(set []rune) func(rune) bool {
-	negated := len(set) > 0 && set[0] == '^'
-	if negated {
-		set = set[1:]
-	}
-	return func(c rune) bool {
-		for i := 0; i < len(set); i++ {
-			if i+2 < len(set) && set[i+1] == '-' {
-				if set[i] <= c && c <= set[i+2] {
-					return !negated
-				}
-				i += 2
-			} else if set[i] == c {
-				return !negated
-			}
-		}
-		return negated
-	}
-}
-
-func likeMatches(text []rune, parts []likePart) bool {
-	t, p := 0, 0
-	star, mark := -1, 0 // the last % seen, and where its match ends so far
-	for t < len(text) {
-		switch {
-		case p < len(parts) && parts[p].many:
-			star, mark = p, t
-			p++
-		case p < len(parts) && parts[p].is(text[t]):
-			t++
-			p++
-		case star >= 0:
-			mark++
-			t, p = mark, star+1
-		default:
-			return false
-		}
-	}
-	for p < len(parts) && parts[p].many {
-		p++
-	}
-	return p == len(parts)
 }

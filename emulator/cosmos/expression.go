@@ -7,15 +7,21 @@ import (
 	"strings"
 )
 
-// The expression half of the parser, loosest binding first:
+// The expressions of the grammar, the loosest binding first:
 //
-//	? :   ??   OR   AND   comparison BETWEEN IN LIKE   | ^ &   ||   + -   * / %   unary   . [ ]
+//	expression  operators [? expression : expression]
+//	operators   ??   OR   AND   comparison   |   ^   &   ||   + -   * / %     to the left, each level of its own
+//	comparison  = != <> < <= > >=   [NOT] IN ( list )   [NOT] BETWEEN a AND b   [NOT] LIKE a [ESCAPE 'c']
+//	unary       NOT - + ~
+//	primary     literal  |  @parameter  |  name  |  ( expression )  |  [ list ]  |  { name: expression, … }
+//	            function ( list )  |  aggregate ( expression )
+//	            ( query )  |  EXISTS ( query )  |  ARRAY ( query )
+//	            and behind any of these:  . name   [ expression ]
 
 func (p *parser) expression() (expression, error) {
-	p.depth++
 	defer func() { p.depth-- }()
-	if p.depth > maxQueryDepth {
-		return nil, &syntaxError{p.peek().start, p.peek().end, codeSyntax, fmt.Sprintf("The query is nested deeper than %d.", maxQueryDepth)}
+	if err := p.deeper(); err != nil {
+		return nil, err
 	}
 	test, err := p.operators(0)
 	if err != nil || !p.take("?") {
@@ -119,7 +125,7 @@ func (p *parser) membership(of expression) (expression, error) {
 		return nil, p.unexpected()
 	}
 	if p.isWord("SELECT") {
-		return nil, p.unsupported("a subquery")
+		return nil, p.unsupported("a subquery as the list of IN")
 	}
 	list, err := p.list(")")
 	if err == nil && len(list) == 0 {
@@ -157,10 +163,9 @@ func (p *parser) like(of expression) (expression, error) {
 }
 
 func (p *parser) unary() (expression, error) {
-	p.depth++
 	defer func() { p.depth-- }()
-	if p.depth > maxQueryDepth {
-		return nil, &syntaxError{p.peek().start, p.peek().end, codeSyntax, fmt.Sprintf("The query is nested deeper than %d.", maxQueryDepth)}
+	if err := p.deeper(); err != nil {
+		return nil, err
 	}
 	if p.takeWord("NOT") {
 		of, err := p.unary()
@@ -221,20 +226,25 @@ func (p *parser) primary() (expression, error) {
 		if v, ok := literals[t.text]; ok {
 			return literal{v}, nil
 		}
+		if strings.EqualFold(t.text, "udf") && p.isSymbol(".") {
+			return nil, p.unsupported("user-defined functions")
+		}
 		if p.take("(") {
 			return p.invocation(t)
 		}
-		return variable{t.text}, nil
+		return p.variable(t, false), nil
 	case keywordToken:
-		switch t.text {
-		case "EXISTS", "ARRAY", "SELECT":
-			return nil, p.unsupported("a subquery")
+		if kind := t.text; p.takeWord("EXISTS") || p.takeWord("ARRAY") {
+			if !p.take("(") {
+				return nil, p.unexpected()
+			}
+			return p.subqueryOf(kind)
 		}
 	case symbolToken:
 		switch {
 		case p.take("("):
 			if p.isWord("SELECT") {
-				return nil, p.unsupported("a subquery")
+				return p.subqueryOf("")
 			}
 			e, err := p.expression()
 			if err != nil {
@@ -252,6 +262,21 @@ func (p *parser) primary() (expression, error) {
 		}
 	}
 	return nil, p.unexpected()
+}
+
+// subqueryOf parses a subquery that is a value. One that can have several results
+// is not one, unless EXISTS or ARRAY makes one of them.
+func (p *parser) subqueryOf(kind string) (expression, error) {
+	start := p.peek()
+	s, err := p.subquery(false)
+	if err != nil {
+		return nil, err
+	}
+	many := slices.ContainsFunc(s.from, func(src source) bool { return src.iterate || src.query != nil })
+	if kind == "" && many && len(s.aggregates) == 0 {
+		return nil, &syntaxError{start.start, p.peek().start, codeSyntax, "Cardinality of a scalar subquery result set cannot be greater than one."}
+	}
+	return subquery{kind, s}, nil
 }
 
 // parenthesised hides a NOT from the check in comparison: (NOT a) = b is meant.
@@ -287,19 +312,25 @@ func (p *parser) object() (expression, error) {
 	if p.take("}") {
 		return o, nil
 	}
+	names := map[string]bool{}
 	for {
 		t := p.next()
 		if t.kind != nameToken && t.kind != stringToken {
 			return nil, near(p.text, t.start, t.end)
 		}
+		if names[t.text] {
+			return nil, &syntaxError{t.start, t.end, "SC2006", fmt.Sprintf("The property name '%s' is used more than once in an object.", t.text)}
+		}
+		names[t.text] = true
 		if !p.take(":") {
 			return nil, p.unexpected()
 		}
+		start := p.at
 		e, err := p.expression()
 		if err != nil {
 			return nil, err
 		}
-		o.columns = append(o.columns, column{t.text, e})
+		o.columns = append(o.columns, column{t.text, e, span{start, p.at}})
 		if p.take("}") {
 			return o, nil
 		}
@@ -309,7 +340,7 @@ func (p *parser) object() (expression, error) {
 	}
 }
 
-var aggregateNames = []string{"COUNT", "SUM", "MIN", "MAX", "AVG"}
+var aggregateNames = []string{"COUNT", "SUM", "MIN", "MAX", "AVG", "COUNTIF"}
 
 func (p *parser) invocation(name token) (expression, error) {
 	upper := strings.ToUpper(name.text)
@@ -329,6 +360,15 @@ func (p *parser) invocation(name token) (expression, error) {
 		return nil, &syntaxError{name.start, name.end, "SC2050",
 			fmt.Sprintf("The %s function requires %d to %d argument(s), not %d.", upper, f.least, f.most, len(arguments))}
 	}
+	if f.timed && p.condition {
+		return nil, &syntaxError{name.start, name.end, codeUnsupported,
+			fmt.Sprintf("This emulator does not support %s in the condition of a patch.", upper)}
+	}
+	if upper == "REGEXMATCH" {
+		if err := checkPattern(arguments); err != nil {
+			return nil, &syntaxError{name.start, p.peek().start, codeSyntax, err.Error()}
+		}
+	}
 	return invocation{upper, f, arguments}, nil
 }
 
@@ -338,22 +378,21 @@ func (p *parser) aggregate(name token, upper string) (expression, error) {
 	}
 	p.inAggregate = true
 	defer func() { p.inAggregate = false }()
+	start := p.at
 	of, err := p.expression()
 	if err != nil {
 		return nil, err
 	}
+	at := span{start, p.at}
 	if !p.take(")") {
 		return nil, p.unexpected()
 	}
-	a := &aggregate{name: upper, of: of, index: len(p.aggregates)}
+	a := &aggregate{name: upper, of: of, index: len(p.aggregates), at: at}
 	p.aggregates = append(p.aggregates, a)
 	return a, nil
 }
 
 func literalNumber(text string) value {
-	if i, err := strconv.ParseInt(text, 10, 64); err == nil {
-		return integerOf(i)
-	}
 	f, err := strconv.ParseFloat(text, 64)
 	if err != nil {
 		return undefined{}

@@ -4,6 +4,7 @@ import (
 	"iter"
 	"strings"
 	"testing"
+	"time"
 	"unicode/utf8"
 )
 
@@ -50,7 +51,7 @@ func FuzzParseQuery(f *testing.F) {
 		_ = query.indexed(settings{})
 		at := continuation{bound: "x"}
 		for range 100 {
-			page, refusal := query.page(documents, 1, at)
+			page, refusal := query.page(documents, 1, at, time.Now())
 			if refusal != nil {
 				return
 			}
@@ -74,7 +75,7 @@ func FuzzParseContinuation(f *testing.F) {
 	f.Fuzz(func(t *testing.T, token string) {
 		at, refusal := parseContinuation(token, "rid", spec, "")
 		if refusal == nil {
-			_, _ = spec.selection.page(allOf(&document{ordinal: 1, text: []byte("{}")}), 1, at)
+			_, _ = spec.selection.page(allOf(&document{ordinal: 1, text: []byte("{}")}), 1, at, time.Now())
 		}
 	})
 }

@@ -113,7 +113,7 @@ func (b bound) exact() bool { return len(b.runs) == 1 && b.runs[0].low == b.runs
 
 // bounds finds what a query's filter demands of its items.
 func (s *selection) bounds() []bound {
-	if s.where == nil || s.from[0].path != nil {
+	if s.where == nil || len(s.from) == 0 || s.from[0].path != nil || s.from[0].query != nil {
 		return nil
 	}
 	return bounds(s.where, s.from[0].alias)

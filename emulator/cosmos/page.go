@@ -1,8 +1,9 @@
 package cosmos
 
 import (
+	"iter"
 	"slices"
-	"strings"
+	"time"
 )
 
 // page is one page of results.
@@ -23,33 +24,53 @@ func (p *page) add(text []byte) bool {
 	return true
 }
 
-// maxRows bounds what the JOINs of one page may multiply to.
-const maxRows = 1 << 20
-
 // evaluation is one page in the making.
 type evaluation struct {
 	*selection
-	rowsLeft int // below 0: there were more than maxRows
+	work     *work
+	examined int
 }
 
 // page evaluates the query over a snapshot, from where the last page ended.
-func (s *selection) page(all items, size int, at continuation) (page, *failure) {
-	e := &evaluation{s, maxRows}
+func (s *selection) page(all items, size int, at continuation, now time.Time) (page, *failure) {
+	if len(s.from) == 0 {
+		all = nothing // one row, whatever there is
+	}
+	e := &evaluation{selection: s, work: newWork(now)}
 	var p page
 	switch {
-	case len(s.aggregates) > 0:
-		p = e.aggregated(all)
-	case s.distinct || s.offset >= 0 || len(s.from) > 1 || s.from[0].iterate:
-		p = e.counted(all, size, at)
+	case len(s.aggregates) > 0 || len(s.groupBy) > 0:
+		p = e.skipping(e.groups(all), size, at)
+	case s.distinct || s.offset >= 0 || !s.plain():
+		p = e.skipping(e.rowsOf(all), size, at)
 	case len(s.orderBy) > 0:
 		p = e.ordered(all, size, at)
 	default:
 		p = e.scanned(all, size, at)
 	}
-	if e.rowsLeft < 0 {
-		return page{}, badRequest("The JOINs of the query make more than the %d rows that this emulator looks at.", maxRows)
+	p.examined = e.examined
+	return p, e.work.spent()
+}
+
+// nothing is the one item that a query without FROM is evaluated over.
+func nothing(after uint64) iter.Seq[*document] {
+	return func(yield func(*document) bool) {
+		if after == 0 {
+			yield(&document{ordinal: 1, text: []byte("{}")})
+		}
 	}
-	return p, nil
+}
+
+// plain reports whether an item has at most one row.
+func (s *selection) plain() bool {
+	return len(s.from) == 0 || len(s.from) == 1 && !s.from[0].iterate && s.from[0].query == nil
+}
+
+// over gives the rows of one item.
+func (s *evaluation) over(d *document) iter.Seq[row] {
+	s.examined++
+	s.work.item(s.selection)
+	return s.rows(row{document: d.body(), work: s.work})
 }
 
 // scanned examines items in the order they were made until the page is full. A
@@ -66,8 +87,7 @@ func (s *evaluation) scanned(all items, size int, at continuation) page {
 			p.next.more = true
 			return p
 		}
-		p.examined++
-		for _, r := range s.rows(d) {
+		for r := range s.over(d) {
 			if text, ok := s.text(d, r); ok {
 				if !p.add(text) {
 					p.next.more = true
@@ -78,7 +98,7 @@ func (s *evaluation) scanned(all items, size int, at continuation) page {
 		}
 		p.next.ordinal = d.ordinal
 	}
-	p.next.more = len(p.results) == size && (s.top < 0 || p.next.taken < s.top)
+	p.next.more = len(p.results) == size && (s.top < 0 || p.next.taken < s.top) && len(s.from) > 0
 	return p
 }
 
@@ -91,10 +111,10 @@ type sortable struct {
 
 // sorted filters all rows and puts them in order. Items that are equal under
 // the keys stay in the order they were made.
-func (s *evaluation) sorted(all items) (list []sortable, examined int) {
+func (s *evaluation) sorted(all items) []sortable {
+	var list []sortable
 	for d := range all(0) {
-		examined++
-		for _, r := range s.rows(d) {
+		for r := range s.over(d) {
 			one := sortable{row: r, item: d}
 			for _, o := range s.orderBy {
 				one.keys = append(one.keys, eval(o.by, r))
@@ -103,7 +123,7 @@ func (s *evaluation) sorted(all items) (list []sortable, examined int) {
 		}
 	}
 	slices.SortStableFunc(list, func(a, b sortable) int { return s.compare(a.keys, b.keys) })
-	return list, examined
+	return list
 }
 
 func (s *selection) compare(a, b []value) int {
@@ -121,10 +141,9 @@ func (s *selection) compare(a, b []value) int {
 
 // ordered delivers in order, from behind the last one delivered.
 func (s *evaluation) ordered(all items, size int, at continuation) page {
-	list, examined := s.sorted(all)
-	p := page{next: at, examined: examined}
+	p := page{next: at}
 	p.next.more = false
-	for _, one := range list {
+	for _, one := range s.sorted(all) {
 		if at.taken > 0 {
 			c := s.compare(one.keys, at.keys)
 			if c < 0 || c == 0 && one.item.ordinal <= at.ordinal {
@@ -148,25 +167,51 @@ func (s *evaluation) ordered(all items, size int, at continuation) page {
 	return p
 }
 
-// counted makes all results and skips those of the pages before.
-func (s *evaluation) counted(all items, size int, at continuation) page {
-	list, examined := s.sorted(all)
-	p := page{next: at, examined: examined}
+// groups gives a row for each group of rows.
+func (s *evaluation) groups(all items) iter.Seq[row] {
+	return func(yield func(row) bool) {
+		found := newGroups(s.selection)
+		for d := range all(0) {
+			for r := range s.over(d) {
+				found.take(r)
+			}
+		}
+		found.rows(s.work)(yield)
+	}
+}
+
+// rowsOf gives the rows of all items, in their order.
+func (s *evaluation) rowsOf(all items) iter.Seq[row] {
+	return func(yield func(row) bool) {
+		if len(s.orderBy) > 0 {
+			for _, one := range s.sorted(all) {
+				if !yield(one.row) {
+					return
+				}
+			}
+			return
+		}
+		for d := range all(0) {
+			for r := range s.over(d) {
+				if !yield(r) {
+					return
+				}
+			}
+		}
+	}
+}
+
+// skipping makes results of rows and skips those of the pages before.
+func (s *evaluation) skipping(rows iter.Seq[row], size int, at continuation) page {
+	p := page{next: at}
 	p.next.more = false
 	p.next.taken = 0
-	seen := map[string]bool{}
+	seen := distinct{}
 	skipped := 0
-	for _, one := range list {
-		v, ok := s.project(one.row)
-		if !ok {
+	for r := range rows {
+		v, ok := s.project(r)
+		if !ok || s.distinct && !seen.add(s.work, v) {
 			continue
-		}
-		if s.distinct {
-			text := canonicalText(v)
-			if seen[text] {
-				continue
-			}
-			seen[text] = true
 		}
 		if s.offset >= 0 && skipped < s.offset {
 			skipped++
@@ -179,7 +224,11 @@ func (s *evaluation) counted(all items, size int, at continuation) page {
 			p.next.taken++
 			continue
 		}
-		if len(p.results) == size || !p.add(appendValue(nil, v)) {
+		text, ok := s.work.text(v)
+		if !ok {
+			return p
+		}
+		if len(p.results) == size || !p.add(text) {
 			p.next.more = true
 			return p
 		}
@@ -188,85 +237,14 @@ func (s *evaluation) counted(all items, size int, at continuation) page {
 	return p
 }
 
-// canonicalText makes equal values equal texts.
-func canonicalText(v value) string {
-	switch v := v.(type) {
-	case number:
-		return textOf(numberOf(v.f))
-	case []any:
-		text := "["
-		for _, e := range v {
-			text += canonicalText(e) + ","
-		}
-		return text + "]"
-	case *object:
-		members := slices.Clone(v.members)
-		slices.SortFunc(members, func(a, b member) int { return strings.Compare(a.name, b.name) })
-		text := "{"
-		for _, m := range members {
-			text += textOf(m.name) + ":" + canonicalText(m.value) + ","
-		}
-		return text + "}"
-	}
-	return textOf(v)
-}
-
-// rows binds the names of FROM to what they stand for in one item, and keeps
-// what the filter holds for.
-func (s *evaluation) rows(d *document) []row {
-	list := []row{{}}
-	for i, src := range s.from {
-		var next []row
-		for _, r := range list {
-			for _, v := range src.values(d, r, i == 0) {
-				if s.rowsLeft--; s.rowsLeft < 0 {
-					return nil
-				}
-				next = append(next, r.with(src.alias, v))
-			}
-		}
-		list = next
-	}
-	return slices.DeleteFunc(list, func(r row) bool {
-		return s.where != nil && eval(s.where, r) != true
-	})
-}
-
-func (src source) values(d *document, r row, first bool) []value {
-	if src.path == nil {
-		return []value{d.body()}
-	}
-	if first {
-		r = row{}.with(documentName, d.body())
-	}
-	v := eval(src.path, r)
-	if isUndefined(v) {
-		return nil
-	}
-	if !src.iterate {
-		return []value{v}
-	}
-	list, _ := v.([]any)
-	return list
-}
-
 // text is what a row of an item is sent as. That of a whole item is there already.
 func (s *selection) text(d *document, r row) ([]byte, bool) {
-	if s.star && s.from[0].path == nil {
+	if s.star && s.from[0].path == nil && s.from[0].query == nil {
 		return d.text, true
 	}
 	v, ok := s.project(r)
-	return appendValue(nil, v), ok
-}
-
-// project makes a row a result. SELECT VALUE of what is undefined is none.
-func (s *selection) project(r row) (value, bool) {
-	switch {
-	case s.star:
-		return r.values[0], true
-	case s.value:
-		v := eval(s.columns[0].of, r)
-		return v, !isUndefined(v)
+	if !ok {
+		return nil, false
 	}
-	return evalColumns(s.columns, r), true
+	return r.work.text(v)
 }

@@ -2,30 +2,25 @@ package cosmos
 
 import (
 	"fmt"
-	"slices"
 	"strconv"
 	"strings"
 )
 
-const (
-	maxQueryText  = 512 << 10
-	maxQueryDepth = 128
-	maxJoins      = 10
-)
-
-// parser is a recursive descent over the tokens of one query. Parameters are
-// put in as literals while it parses, so that everything behind it sees values.
-type parser struct {
-	text       string
-	tokens     []token
-	at         int
-	depth      int
-	parameters map[string]value
-
-	aggregates  []*aggregate
-	inAggregate bool
-	inSelect    bool
-}
+// The grammar of the query language. This file has the clauses, expression.go
+// the expressions; what is in neither is refused with its place.
+//
+//	query       SELECT [DISTINCT] [TOP n] list [FROM sources] [WHERE expression]
+//	            [GROUP BY expression {, expression}] [ORDER BY key {, key}] [OFFSET n LIMIT n]
+//	list        *  |  VALUE expression  |  column {, column}
+//	column      expression [[AS] name]
+//	sources     source {JOIN source}
+//	source      place [[AS] name]  |  name IN place
+//	place       name {. name | [expression]}  |  ( query )
+//	key         path [ASC | DESC]
+//	condition   FROM place [[AS] name] [WHERE expression]          of a patch
+//
+// A subquery has no TOP, ORDER BY or OFFSET LIMIT, in the service as here.
+const maxJoins = 10
 
 // parseQuery parses a whole SELECT.
 func parseQuery(text string, parameters map[string]value) (*selection, error) {
@@ -33,11 +28,14 @@ func parseQuery(text string, parameters map[string]value) (*selection, error) {
 	if err != nil {
 		return nil, err
 	}
-	s, err := p.selection()
+	s, err := p.selection(level{root: true})
 	if err != nil {
 		return nil, err
 	}
-	return s, p.resolve(s)
+	if p.peek().kind != endOfQuery {
+		return nil, p.unexpected()
+	}
+	return s, p.resolve(s, nil)
 }
 
 // parseCondition parses the condition of a patch: FROM alias WHERE expression.
@@ -46,11 +44,12 @@ func parseCondition(text string) (*selection, error) {
 	if err != nil {
 		return nil, err
 	}
-	s := &selection{top: -1, offset: -1, star: true}
+	p.root, p.condition = true, true
+	s := &selection{top: -1, offset: -1, star: true, size: len(p.tokens)}
 	if err := p.from(s); err != nil {
 		return nil, err
 	}
-	if len(s.from) != 1 || s.from[0].path != nil {
+	if len(s.from) != 1 || s.from[0].path != nil || s.from[0].query != nil {
 		return nil, &syntaxError{0, len(text), codeSyntax, "Syntax error, a patch condition has one FROM alias."}
 	}
 	if p.takeWord("WHERE") {
@@ -61,23 +60,15 @@ func parseCondition(text string) (*selection, error) {
 	if p.peek().kind != endOfQuery {
 		return nil, p.unexpected()
 	}
-	return s, p.resolve(s)
-}
-
-func newParser(text string, parameters map[string]value) (*parser, error) {
-	if len(text) > maxQueryText {
-		return nil, &syntaxError{0, 0, codeSyntax, "The SQL query text exceeded the maximum limit of 512 KB."}
-	}
-	tokens, err := lex(text)
-	if err != nil {
-		return nil, err
-	}
-	return &parser{text: text, tokens: tokens, parameters: parameters}, nil
+	return s, p.resolve(s, nil)
 }
 
 // selection parses the clauses in their order.
-func (p *parser) selection() (*selection, error) {
-	s := &selection{top: -1, offset: -1}
+func (p *parser) selection(within level) (*selection, error) {
+	outer := p.level
+	p.level = within
+	defer func() { p.level = outer }()
+	s := &selection{top: -1, offset: -1, size: len(p.tokens)}
 	if !p.takeWord("SELECT") {
 		return nil, p.unexpected()
 	}
@@ -91,37 +82,61 @@ func (p *parser) selection() (*selection, error) {
 	if err := p.columns(s); err != nil {
 		return nil, err
 	}
-	if err := p.from(s); err != nil {
-		return nil, err
-	}
-	if p.takeWord("WHERE") {
-		if s.where, err = p.expression(); err != nil {
+	if p.isWord("FROM") {
+		if err := p.from(s); err != nil {
 			return nil, err
 		}
 	}
-	for _, clause := range []string{"GROUP", "HAVING"} {
-		if p.isWord(clause) {
-			return nil, p.unsupported(clause + " BY")
+	if start := p.at + 1; p.takeWord("WHERE") {
+		if s.where, err = p.expression(); err != nil {
+			return nil, err
 		}
+		s.whereAt = span{start, p.at}
+	}
+	if err := p.groupBy(s); err != nil {
+		return nil, err
 	}
 	if err := p.orderBy(s); err != nil {
 		return nil, err
 	}
-	if p.takeWord("OFFSET") {
-		if s.offset, err = p.count(); err != nil {
-			return nil, err
-		}
-		if !p.takeWord("LIMIT") {
-			return nil, p.unexpected()
-		}
-		if s.limit, err = p.count(); err != nil {
-			return nil, err
-		}
-	}
-	if p.peek().kind != endOfQuery {
-		return nil, p.unexpected()
+	if err := p.offsetLimit(s); err != nil {
+		return nil, err
 	}
 	s.aggregates = p.aggregates
+	return s, nil
+}
+
+// subquery parses ( SELECT … ), from behind the parenthesis on.
+func (p *parser) subquery(root bool) (*selection, error) {
+	defer func() { p.depth-- }()
+	if err := p.deeper(); err != nil {
+		return nil, err
+	}
+	if p.condition {
+		return nil, p.unsupported("a subquery in the condition of a patch")
+	}
+	start := p.peek()
+	s, err := p.selection(level{nested: true, root: root})
+	if err != nil {
+		return nil, err
+	}
+	if !p.take(")") {
+		return nil, p.unexpected()
+	}
+	for _, c := range []struct {
+		has  bool
+		name string
+	}{{s.top >= 0, "TOP"}, {len(s.orderBy) > 0, "ORDER BY"}, {s.offset >= 0, "OFFSET LIMIT"}} {
+		if c.has {
+			return nil, &syntaxError{start.start, p.peek().start, codeSyntax, fmt.Sprintf("'%s' is not supported in subqueries.", c.name)}
+		}
+	}
+	if len(s.groupBy) > 0 {
+		return nil, &syntaxError{start.start, p.peek().start, codeUnsupported, "This emulator does not support GROUP BY in a subquery."}
+	}
+	if root && (s.distinct || len(s.aggregates) > 0) {
+		return nil, &syntaxError{start.start, p.peek().start, codeUnsupported, "This emulator does not support DISTINCT or aggregates in a subquery over all items."}
+	}
 	return s, nil
 }
 
@@ -132,21 +147,24 @@ func (p *parser) columns(s *selection) error {
 	}
 	p.inSelect = true
 	defer func() { p.inSelect = false }()
+	start := p.at
 	if p.takeWord("VALUE") {
 		s.value = true
 		e, err := p.expression()
-		s.columns = []column{{of: e}}
+		s.columns = []column{{of: e, at: span{start + 1, p.at}}}
 		return err
 	}
+	names := map[string]bool{}
 	for {
 		c, err := p.column(len(s.columns) + 1)
 		if err != nil {
 			return err
 		}
-		if slices.ContainsFunc(s.columns, func(other column) bool { return other.name == c.name }) {
-			return &syntaxError{p.peek().start, p.peek().end, "SC2006",
+		if names[c.name] {
+			return &syntaxError{p.tokens[c.at.start].start, p.peek().start, "SC2006",
 				fmt.Sprintf("The property name '%s' is used more than once in the select list.", c.name)}
 		}
+		names[c.name] = true
 		s.columns = append(s.columns, c)
 		if !p.take(",") {
 			return nil
@@ -157,36 +175,38 @@ func (p *parser) columns(s *selection) error {
 // column parses one entry of the select list. Without AS it is named by the last
 // step of its path, and otherwise by its place, $1 being the first.
 func (p *parser) column(place int) (column, error) {
+	start := p.at
 	e, err := p.expression()
 	if err != nil {
 		return column{}, err
 	}
-	c := column{name: "$" + strconv.Itoa(place), of: e}
+	c := column{name: "$" + strconv.Itoa(place), of: e, at: span{start, p.at}}
 	if alias, path, ok := pathOf(e); ok {
 		c.name = alias
 		if len(path) > 0 {
 			c.name = path[len(path)-1]
 		}
 	}
-	if p.takeWord("AS") {
-		if p.peek().kind != nameToken {
-			return column{}, p.unexpected()
-		}
-		c.name = p.next().text
-	} else if p.peek().kind == nameToken {
-		c.name = p.next().text
+	return c, p.alias(&c.name)
+}
+
+// alias parses [AS] name.
+func (p *parser) alias(name *string) error {
+	if p.takeWord("AS") && p.peek().kind != nameToken {
+		return p.unexpected()
 	}
-	return c, nil
+	if p.peek().kind == nameToken {
+		*name = p.next().text
+	}
+	return nil
 }
 
 func (p *parser) from(s *selection) error {
 	if !p.takeWord("FROM") {
-		if p.peek().kind == endOfQuery {
-			return p.unsupported("a query without FROM")
-		}
 		return p.unexpected()
 	}
-	first, err := p.source(true)
+	start := p.at
+	first, err := p.source(0)
 	if err != nil {
 		return err
 	}
@@ -195,67 +215,104 @@ func (p *parser) from(s *selection) error {
 		if len(s.from) > maxJoins {
 			return &syntaxError{p.peek().start, p.peek().end, "SC3015", fmt.Sprintf("The query has more than %d JOINs.", maxJoins)}
 		}
-		joined, err := p.source(false)
+		joined, err := p.source(len(s.from))
 		if err != nil {
 			return err
 		}
 		s.from = append(s.from, joined)
 	}
+	s.fromAt = span{start, p.at}
 	return nil
 }
 
-// source parses "name", "name.path", "name [AS] alias" and "alias IN path". The
-// first name of the first source may be any: it always means the document.
-func (p *parser) source(first bool) (source, error) {
+// source parses one of FROM, whose place in it is given. The first name of the
+// first source may be any: it always means the document.
+func (p *parser) source(place int) (source, error) {
+	root := p.root && place == 0
 	if p.take("(") {
-		return source{}, p.unsupported("a subquery")
+		src := source{alias: fmt.Sprintf("\x00%d", place)} // no query can spell it
+		var err error
+		if src.query, err = p.subquery(root); err != nil {
+			return src, err
+		}
+		return src, p.alias(&src.alias)
 	}
 	if p.peek().kind != nameToken {
 		return source{}, p.unexpected()
 	}
-	name := p.next().text
+	name := p.next()
 	if p.takeWord("IN") {
+		src := source{alias: name.text, iterate: true}
+		var err error
 		if p.take("(") {
-			return source{}, p.unsupported("a subquery")
+			src.query, err = p.subquery(root)
+			return src, err
 		}
 		if p.peek().kind != nameToken {
 			return source{}, p.unexpected()
 		}
-		root := p.next().text
-		path, err := p.postfix(variable{p.rootName(root, first)})
-		return source{alias: name, path: path, iterate: true}, err
+		src.path, err = p.postfix(p.variable(p.next(), root))
+		return src, err
 	}
-	path, err := p.postfix(variable{p.rootName(name, first)})
+	path, err := p.postfix(p.variable(name, root))
 	if err != nil {
 		return source{}, err
 	}
-	src := source{alias: name}
-	if _, steps, ok := pathOf(path); !ok || len(steps) > 0 || !first {
-		src.path = path
-		if len(steps) > 0 {
-			src.alias = steps[len(steps)-1]
-		}
+	src := source{alias: name.text, path: path}
+	if _, steps, ok := pathOf(path); ok && len(steps) > 0 {
+		src.alias = steps[len(steps)-1]
+	} else if ok && root && !p.nested {
+		src.path = nil
 	}
-	if p.takeWord("AS") {
-		if p.peek().kind != nameToken {
-			return source{}, p.unexpected()
-		}
-		src.alias = p.next().text
-	} else if p.peek().kind == nameToken {
-		src.alias = p.next().text
-	}
-	return src, nil
+	return src, p.alias(&src.alias)
 }
 
 // documentName is what the first source's path starts from, whatever the query
 // calls the container. No query can spell it.
 const documentName = "\x00document"
 
-func (p *parser) rootName(name string, first bool) string {
-	if first {
-		return documentName
+// variable is the use of a name.
+func (p *parser) variable(name token, root bool) variable {
+	if root {
+		return variable{documentName}
 	}
-	return name
+	if _, seen := p.used[name.text]; !seen {
+		p.used[name.text] = name
+	}
+	return variable{name.text}
+}
+
+func (p *parser) groupBy(s *selection) error {
+	if !p.takeWord("GROUP") {
+		return nil
+	}
+	if !p.takeWord("BY") {
+		return p.unexpected()
+	}
+	for {
+		start := p.at
+		e, err := p.expression()
+		if err != nil {
+			return err
+		}
+		s.groupBy = append(s.groupBy, grouping{e, span{start, p.at}})
+		walk(e, func(e expression) bool {
+			if _, ok := e.(subquery); ok {
+				err = &syntaxError{p.tokens[start].start, p.peek().start, codeSyntax, "A GROUP BY expression cannot have a subquery."}
+			}
+			return err == nil
+		})
+		if err != nil {
+			return err
+		}
+		if !p.take(",") {
+			break
+		}
+	}
+	if p.isWord("ORDER") {
+		return &syntaxError{p.peek().start, p.peek().end, codeSyntax, "'ORDER BY' is not supported in presence of GROUP BY."}
+	}
+	return nil
 }
 
 func (p *parser) orderBy(s *selection) error {
@@ -266,15 +323,18 @@ func (p *parser) orderBy(s *selection) error {
 		return p.unexpected()
 	}
 	for {
-		start := p.peek()
+		start := p.at
+		if t := p.peek(); t.kind == nameToken && strings.EqualFold(t.text, "RANK") && p.tokens[p.at+1].kind == nameToken {
+			return p.unsupported("ORDER BY RANK")
+		}
 		e, err := p.expression()
 		if err != nil {
 			return err
 		}
 		if _, path, ok := pathOf(e); !ok || len(path) == 0 {
-			return &syntaxError{start.start, p.peek().start, "SC2102", "Unsupported ORDER BY clause. ORDER BY item expression could not be mapped to a document path."}
+			return &syntaxError{p.tokens[start].start, p.peek().start, "SC2102", "Unsupported ORDER BY clause. ORDER BY item expression could not be mapped to a document path."}
 		}
-		o := ordering{by: e}
+		o := ordering{by: e, at: span{start, p.at}}
 		if p.takeWord("DESC") {
 			o.descending = true
 		} else {
@@ -285,6 +345,20 @@ func (p *parser) orderBy(s *selection) error {
 			return nil
 		}
 	}
+}
+
+func (p *parser) offsetLimit(s *selection) (err error) {
+	if !p.takeWord("OFFSET") {
+		return nil
+	}
+	if s.offset, err = p.count(); err != nil {
+		return err
+	}
+	if !p.takeWord("LIMIT") {
+		return p.unexpected()
+	}
+	s.limit, err = p.count()
+	return err
 }
 
 // count parses the number behind TOP, OFFSET and LIMIT.
@@ -306,54 +380,4 @@ func (p *parser) count() (int, error) {
 		}
 	}
 	return 0, &syntaxError{t.start, t.end, "SC2101", fmt.Sprintf("'%s' is not a non-negative integer.", t.text)}
-}
-
-func (p *parser) peek() token { return p.tokens[p.at] }
-
-// next takes the next token; the end of the query stays where it is.
-func (p *parser) next() token {
-	t := p.tokens[p.at]
-	if t.kind != endOfQuery {
-		p.at++
-	}
-	return t
-}
-
-func (p *parser) take(symbol string) bool {
-	if t := p.peek(); t.kind == symbolToken && t.text == symbol {
-		p.at++
-		return true
-	}
-	return false
-}
-
-func (p *parser) isWord(keyword string) bool {
-	t := p.peek()
-	return t.kind == keywordToken && t.text == keyword
-}
-
-func (p *parser) takeWord(keyword string) bool {
-	if p.isWord(keyword) {
-		p.at++
-		return true
-	}
-	return false
-}
-
-func (p *parser) unexpected() error {
-	t := p.peek()
-	if t.kind == endOfQuery {
-		return &syntaxError{t.start, t.end, codeSyntax, "Syntax error, unexpected end of query."}
-	}
-	return near(p.text, t.start, t.end)
-}
-
-func (p *parser) unbound(t token) error {
-	return &syntaxError{t.start, t.end, "SC2010", fmt.Sprintf("Parameter '%s' has no value among the query's parameters.", t.text)}
-}
-
-func (p *parser) unsupported(what string) error {
-	t := p.peek()
-	return &syntaxError{t.start, t.end, codeUnsupported,
-		fmt.Sprintf("This emulator does not support %s near '%s'.", what, strings.TrimSpace(p.text[t.start:t.end]))}
 }

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 )
 
 const maxPatchOperations = 10
@@ -133,12 +134,13 @@ func parsePointer(text string) ([]string, error) {
 	return path, nil
 }
 
-// holds reports whether the item meets the condition; what is undefined does not.
+// holds reports whether the item meets the condition; what is undefined does not,
+// nor what takes more steps than any query may.
 func (p *patchDocument) holds(item *object) bool {
 	if p.condition == nil || p.condition.where == nil {
 		return true
 	}
-	r := row{}.with(p.condition.from[0].alias, item)
+	r := row{work: newWork(time.Time{})}.with(p.condition.from[0].alias, item)
 	return eval(p.condition.where, r) == true
 }
 
@@ -348,4 +350,16 @@ func (p *patchDocument) valueAt(path string) string {
 		}
 	}
 	return text
+}
+
+// sum adds exactly where both are integers and the result fits one.
+func sum(a, b number) value {
+	i, err := strconv.ParseInt(a.text, 10, 64)
+	j, err2 := strconv.ParseInt(b.text, 10, 64)
+	if err == nil && err2 == nil {
+		if s := i + j; (s > i) == (j > 0) {
+			return integerOf(s)
+		}
+	}
+	return numberOf(a.f + b.f)
 }

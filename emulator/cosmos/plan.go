@@ -20,7 +20,7 @@ const crossPartitionDisabled = "Cross partition query is required but disabled. 
 
 // spans reports whether a query needs more than filters and projections.
 func (s *selection) spans() bool {
-	return len(s.orderBy) > 0 || len(s.aggregates) > 0 || s.distinct || s.top >= 0 || s.offset >= 0
+	return len(s.orderBy) > 0 || len(s.aggregates) > 0 || len(s.groupBy) > 0 || s.distinct || s.top >= 0 || s.offset >= 0
 }
 
 // gateway refuses what the gateway would not serve.
@@ -39,7 +39,7 @@ func (s *selection) gateway(confined, enabled bool) *failure {
 // confinement finds the one logical partition that the filter leaves, if it
 // demands a value of every path of the partition key.
 func (s *selection) confinement(key keyDefinition) partitionKey {
-	if s.where == nil || s.from[0].path != nil {
+	if s.where == nil || len(s.from) == 0 || s.from[0].path != nil || s.from[0].query != nil {
 		return nil
 	}
 	found := make(partitionKey, len(key.paths))

@@ -131,7 +131,7 @@ func (s *Server) serveQuery(c *call) reply {
 	if s.hub.Off("cosmos.continuation") {
 		at.ordinal = ranged.ordinalOf(at.taken) // the place that so many results would have led to
 	}
-	page, f := spec.selection.page(ranged, size, at)
+	page, f := spec.selection.page(ranged, size, at, s.hub.Now())
 	if f != nil {
 		return s.record(c, reply{failure: f, session: k.session})
 	}
@@ -226,7 +226,7 @@ func (s *Server) listed(c *call, name string, bodiesOf func(*call) (string, []*o
 	if f != nil {
 		return s.record(c, reply{failure: f})
 	}
-	page, f := spec.selection.page(all, size, at)
+	page, f := spec.selection.page(all, size, at, s.hub.Now())
 	if f != nil {
 		return s.record(c, reply{failure: f})
 	}

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 )
 
 // What an index finds is what looking at every item finds: the same results in the
@@ -176,7 +177,7 @@ func (w *indexWorld) query() {
 
 func (w *indexWorld) page(spec querySpec, all items, size int, at continuation) page {
 	w.t.Helper()
-	p, refusal := spec.selection.page(all, size, at)
+	p, refusal := spec.selection.page(all, size, at, time.Now())
 	if refusal != nil {
 		w.t.Fatal(refusal)
 	}

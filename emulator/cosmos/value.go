@@ -2,6 +2,7 @@ package cosmos
 
 import (
 	"bytes"
+	"cmp"
 	"errors"
 	"fmt"
 	"io"
@@ -49,8 +50,11 @@ func numberOf(f float64) value {
 	if math.IsNaN(f) || math.IsInf(f, 0) {
 		return undefined{} // JSON has no word for it
 	}
-	if f == math.Trunc(f) && math.Abs(f) < 1<<53 {
-		return number{strconv.FormatInt(int64(f), 10), f}
+	switch {
+	case f == 0:
+		return number{"0", 0} // of either sign
+	case f == math.Trunc(f) && math.Abs(f) < 1e21:
+		return number{strconv.FormatFloat(f, 'f', -1, 64), f}
 	}
 	return number{strconv.FormatFloat(f, 'g', -1, 64), f}
 }
@@ -324,27 +328,8 @@ func order(a, b value) int {
 	return 0
 }
 
-func orderNumbers(a, b number) int {
-	// Integers that doubles cannot tell apart are still told apart by their text.
-	if i, err := strconv.ParseInt(a.text, 10, 64); err == nil {
-		if j, err := strconv.ParseInt(b.text, 10, 64); err == nil {
-			switch {
-			case i < j:
-				return -1
-			case i > j:
-				return 1
-			}
-			return 0
-		}
-	}
-	switch {
-	case a.f < b.f:
-		return -1
-	case a.f > b.f:
-		return 1
-	}
-	return 0
-}
+// orderNumbers compares doubles, which all numbers are, however they are written.
+func orderNumbers(a, b number) int { return cmp.Compare(a.f, b.f) }
 
 // equal is deep equality; members are compared whatever their order.
 func equal(a, b value) bool {
@@ -368,12 +353,33 @@ func equal(a, b value) bool {
 		if !ok || len(a.members) != len(c.members) {
 			return false
 		}
-		for _, m := range a.members {
-			if v, found := c.get(m.name); !found || !equal(m.value, v) {
-				return false
-			}
-		}
-		return true
+		return equalMembers(a, c)
 	}
 	return false
+}
+
+// equalMembers compares two objects of as many members. Mostly they are written
+// in the same order; if they are not, large ones are not searched for each name.
+func equalMembers(a, b *object) bool {
+	var byName map[string]value
+	for i, m := range a.members {
+		v, found := b.members[i].value, b.members[i].name == m.name
+		switch {
+		case found:
+		case len(b.members) <= 16:
+			v, found = b.get(m.name)
+		default:
+			if byName == nil {
+				byName = make(map[string]value, len(b.members))
+				for _, n := range b.members {
+					byName[n.name] = n.value
+				}
+			}
+			v, found = byName[m.name]
+		}
+		if !found || !equal(m.value, v) {
+			return false
+		}
+	}
+	return true
 }
