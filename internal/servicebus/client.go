@@ -20,6 +20,12 @@
 //	    and tries again.
 //	S7  The trace context travels as traceparent, tracestate and Diagnostic-Id.
 //	    It is read from traceparent, else from Diagnostic-Id.
+//	S8  A receiver says once that it does not receive, as a warning with the remedy,
+//	    and once that it does again: within a minute of the broker's answering
+//	    again, without a restart. A link that has become deaf is replaced within
+//	    Silence; what was sent into it comes back when its lock ends.
+//	S9  Complaints, the broker's and those by Throttle, halve how much is worked on
+//	    at once; peace brings it back.
 package servicebus
 
 import (
@@ -72,6 +78,7 @@ type Options struct {
 // again when it is lost. Its senders and receivers share it.
 type Client struct {
 	sdk         *azservicebus.Client
+	identity    *credential
 	sendTimeout time.Duration
 	log         *slog.Logger
 	tracer      trace.Tracer
@@ -88,12 +95,17 @@ func Dial(o Options) (*Client, error) {
 	if err := o.check(); err != nil {
 		return nil, fmt.Errorf("prepare Service Bus client: %w", err)
 	}
+	identity := &credential{TokenCredential: o.Credential}
+	if o.Credential != nil {
+		o.Credential = identity
+	}
 	sdk, err := o.connect()
 	if err != nil {
 		return nil, fmt.Errorf("prepare Service Bus client: %w", err)
 	}
 	c := &Client{
 		sdk:         sdk,
+		identity:    identity,
 		sendTimeout: cmp.Or(o.SendTimeout, DefaultSendTimeout),
 		log:         o.Log,
 		tracer:      o.Tracer,

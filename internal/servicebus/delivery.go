@@ -1,8 +1,10 @@
 package servicebus
 
 import (
+	"bytes"
 	"context"
 	"errors"
+	"fmt"
 	"log/slog"
 	"time"
 
@@ -17,6 +19,7 @@ type delivery struct {
 	sdk    *azservicebus.ReceivedMessage
 	link   *link
 	deaths int64 // of the link, when the message came by it
+	poison error // why nobody can read the body, if so
 }
 
 // take makes a delivery of what the SDK received at a moment of our own clock.
@@ -25,7 +28,6 @@ type delivery struct {
 func (p *pump) take(m *azservicebus.ReceivedMessage, received time.Time) *delivery {
 	d := &delivery{sdk: m, link: p.link, deaths: p.link.deaths.Load(), Delivery: message.Delivery{
 		MessageID: m.MessageID,
-		Body:      m.Body, // empty if it is not one data section, which no handler can read
 		Count:     max(int(m.DeliveryCount), 1),
 		Taken:     received,
 		Received:  received,
@@ -39,7 +41,24 @@ func (p *pump) take(m *azservicebus.ReceivedMessage, received time.Time) *delive
 	if m.LockedUntil != nil {
 		d.Taken = m.LockedUntil.Add(-p.LockDuration)
 	}
+	d.Body, d.poison = bodyOf(m)
 	return d
+}
+
+// bodyOf is the bytes that a message carries. AMQP lets them come in several
+// sections, cut anywhere; of values and sequences there are no bytes.
+func bodyOf(m *azservicebus.ReceivedMessage) ([]byte, error) {
+	if m.RawAMQPMessage == nil || len(m.Body) > 0 {
+		return m.Body, nil
+	}
+	raw := m.RawAMQPMessage.Body
+	if whole := bytes.Join(raw.Data, nil); len(whole) > 0 {
+		return whole, nil
+	}
+	if raw.Value != nil || len(raw.Sequence) > 0 {
+		return nil, errors.New("the body is an AMQP value or sequence: send the event's bytes, as a data section")
+	}
+	return nil, errors.New("there is no body: send the event's bytes, as a data section")
 }
 
 // deliver works on one message and settles it. One that arrived while stopping
@@ -54,20 +73,22 @@ func (p *pump) deliver(work context.Context, stopping <-chan struct{}, d *delive
 	select {
 	case <-stopping:
 	default:
-		s = p.handle(ctx, d.Delivery)
+		if s = message.Reject(message.InvalidMessage, fmt.Sprint(d.poison)); d.poison == nil {
+			s = p.handle(ctx, d.Delivery)
+		}
 	}
 	action, err := p.settle(ctx, stopping, d, s, release)
 	fail(span, err)
 	if err == nil {
-		p.slots.calm()
+		p.calm(ctx)
 	}
 	p.Client.counters.settlements.Add(ctx, 1, settlementAttributes(p.entity, action, err != nil))
 	d.settled(ctx, p.Log, action, s, err)
 }
 
-// settled is the one line about a delivery.
+// settled is the one line about a delivery, also where it is not settled.
 func (d *delivery) settled(ctx context.Context, log *slog.Logger, a message.Action, s message.Settlement, err error) {
-	level, attributes := slog.LevelInfo, []slog.Attr{
+	attributes := []slog.Attr{
 		slog.String("disposition", a.String()),
 		slog.Duration("took", time.Since(d.Received)),
 	}
@@ -77,14 +98,15 @@ func (d *delivery) settled(ctx context.Context, log *slog.Logger, a message.Acti
 	case message.DeadLetter:
 		attributes = append(attributes, slog.String("reason", s.Reason), slog.String("description", s.Description))
 	}
-	if err != nil {
-		level = slog.LevelWarn
-		if errors.Is(err, errUndecided) {
-			level = slog.LevelError
-		}
-		attributes = append(attributes, slog.Any("err", err))
+	if err == nil {
+		d.log(log).LogAttrs(ctx, slog.LevelInfo, "settled", attributes...)
+		return
 	}
-	d.log(log).LogAttrs(ctx, level, "settled", attributes...)
+	level := slog.LevelWarn
+	if errors.Is(err, errUndecided) {
+		level = slog.LevelError
+	}
+	d.log(log).LogAttrs(ctx, level, "not settled", append(attributes, slog.Any("err", err))...)
 }
 
 func (d *delivery) log(log *slog.Logger) *slog.Logger {

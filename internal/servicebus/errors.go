@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net/http"
 
 	"github.com/Azure/azure-sdk-for-go/sdk/messaging/azservicebus"
 	"github.com/Azure/go-amqp"
@@ -93,14 +94,24 @@ func deadLink(err error) bool {
 	return link || deadConnection(err)
 }
 
-// busy says whether the broker asked for less.
+// busy says whether the broker asked for less: on a link, or over the management
+// link, whose answers carry a status.
 func busy(err error) bool {
-	answer, ok := errors.AsType[*amqp.Error](err)
-	return ok && answer.Condition == condServerBusy
+	if answer, ok := errors.AsType[*amqp.Error](err); ok {
+		return answer.Condition == condServerBusy
+	}
+	answer, ok := errors.AsType[interface {
+		error
+		RPCCode() int
+	}](err)
+	return ok && answer.RPCCode() == http.StatusServiceUnavailable
 }
 
 // remedy is what an operator can do about a receiver that receives nothing.
-func remedy(err error) string {
+func (c *Client) remedy(err error) string {
+	if c.identity.fails.Load() {
+		return "give this process an identity that Entra ID has a token for: receiving goes on when it has"
+	}
 	if answer, ok := errors.AsType[*amqp.Error](err); ok && answer.Condition == condEntityDisabled {
 		return "enable the entity again (status Active or SendDisabled): receiving goes on by itself"
 	}

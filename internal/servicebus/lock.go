@@ -45,7 +45,7 @@ func (p *pump) renew(ctx context.Context, d *delivery) {
 		case ctx.Err() != nil:
 			return
 		case busy(err):
-			p.slots.throttle()
+			p.slowDown(ctx, err)
 		}
 		failures++
 		wait := min(backoff(failures), p.LockRenewal)

@@ -8,7 +8,6 @@ import (
 	"log/slog"
 	"math/rand/v2"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	"github.com/Azure/azure-sdk-for-go/sdk/messaging/azservicebus"
@@ -41,7 +40,8 @@ type Receiver struct {
 	// handshake each time. Zero means DefaultSilence.
 	Silence time.Duration
 
-	Log *slog.Logger // nil means the client's
+	Throttle *Throttle    // by which others slow this receiver down; may be nil
+	Log      *slog.Logger // nil means the client's
 }
 
 // Handle works on one delivery and says what becomes of the message. Its context
@@ -105,14 +105,15 @@ func (r *Receiver) check() error {
 //	receive ──▶ deliver (one goroutine each) ──▶ settle
 //	              └─ keep: renews the lock until deliver stops it
 //
-// receive owns link and is the only one to change it. Everything it starts is
-// in one of the two wait groups, and run waits for both.
+// receive owns link and trouble and is the only one to change them. Everything it
+// starts is in one of the two wait groups, and run waits for both.
 type pump struct {
 	Receiver // defaults filled in
 	entity   string
 	handle   Handle
 	slots    *slots
 	link     *link
+	trouble  trouble
 
 	deliveries sync.WaitGroup
 	retired    sync.WaitGroup // links that are replaced and end with their last message
@@ -127,40 +128,45 @@ func (p *pump) run(ctx context.Context) error {
 	work, stop := context.WithCancelCause(context.WithoutCancel(ctx))
 	defer stop(nil)
 	drained := make(chan struct{})
-	var grace sync.WaitGroup
-	grace.Go(func() {
-		select {
-		case <-ctx.Done():
-		case <-drained:
-			return
-		}
-		timer := time.NewTimer(p.Grace)
-		defer timer.Stop()
-		select {
-		case <-timer.C:
-			stop(ErrStopping)
-		case <-drained:
-		}
-	})
+	var aside sync.WaitGroup
+	aside.Go(func() { p.endGrace(ctx, stop, drained) })
+	if p.Throttle != nil {
+		aside.Go(func() { p.obey(work, p.Throttle, drained) })
+	}
 	p.receive(ctx, work)
 	p.deliveries.Wait()
 	close(drained)
-	grace.Wait()
+	aside.Wait()
 	p.link.close(work, p.SettleTimeout)
 	p.retired.Wait()
 	return nil
 }
 
+// endGrace cancels the handlers when the grace is over, unless they have all
+// returned by then.
+func (p *pump) endGrace(ctx context.Context, stop context.CancelCauseFunc, drained <-chan struct{}) {
+	select {
+	case <-ctx.Done():
+	case <-drained:
+		return
+	}
+	timer := time.NewTimer(p.Grace)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		stop(ErrStopping)
+	case <-drained:
+	}
+}
+
 // receive asks for as many messages as there are free slots, and never for more,
 // until ctx ends.
 func (p *pump) receive(ctx, work context.Context) {
-	failures := 0
 	for {
 		free := p.slots.take(ctx)
 		if free == 0 {
 			return
 		}
-		asked := time.Now()
 		messages, err := p.next(ctx, free)
 		received := time.Now()
 		p.slots.give(free - len(messages))
@@ -169,15 +175,12 @@ func (p *pump) receive(ctx, work context.Context) {
 		}
 		switch {
 		case err == nil:
-			failures = 0
+			p.trouble.failures = 0
 			continue
 		case ctx.Err() != nil:
 			return
-		case received.Sub(asked) > longestPause:
-			failures = 0 // it had worked until just now
 		}
-		failures++
-		if !p.recover(ctx, work, err, failures) {
+		if !p.recover(ctx, work, err) {
 			return
 		}
 	}
@@ -191,6 +194,9 @@ var errSilent = errors.New("nothing received for long, the link may be deaf")
 
 // next waits for messages. No messages is always an error.
 func (p *pump) next(ctx context.Context, most int) ([]*azservicebus.ReceivedMessage, error) {
+	if err := p.stand(ctx); err != nil {
+		return nil, err
+	}
 	// A message that arrives at the very moment when its link is replaced is lost to
 	// its lock. Chance keeps the moment off everything that happens by the clock.
 	silence := p.Silence - rand.N(p.Silence/4+1)
@@ -203,31 +209,33 @@ func (p *pump) next(ctx context.Context, most int) ([]*azservicebus.ReceivedMess
 	case quiet.Err() != nil:
 		return nil, context.Cause(quiet)
 	case err == nil: // the SDK hides the death of a link behind an empty answer
-		p.link.deaths.Add(1)
-		return nil, errDeadLink
+		err = errDeadLink
+	default:
+		err = translate("receive from "+p.entity, err)
 	}
-	p.link.deaths.Add(1)
-	return nil, translate("receive from "+p.entity, err)
+	p.died()
+	return nil, err
 }
 
 // recover repairs what can be repaired and waits before the next try. It says
 // whether there is one.
-func (p *pump) recover(ctx, work context.Context, err error, failures int) bool {
+func (p *pump) recover(ctx, work context.Context, err error) bool {
 	if errors.Is(err, errSilent) {
 		p.Log.LogAttrs(ctx, slog.LevelDebug, "silent link replaced", slog.Duration("silence", p.Silence))
 		if err = p.replace(work); err == nil {
 			return true
 		}
 	}
-	if busy(err) {
-		p.slots.throttle()
+	if errors.Is(err, errNoAnswer) { // what was begun may hang for ever
+		if failed := p.replace(work); failed != nil {
+			err = failed
+		}
 	}
-	wait := backoff(failures)
+	if busy(err) {
+		p.slowDown(ctx, err)
+	}
 	p.Client.counters.receiveFailures.Add(ctx, 1, entityAttribute(p.entity))
-	p.Log.LogAttrs(ctx, slog.LevelWarn, "not receiving",
-		slog.Int("failures", failures), slog.Duration("next", wait),
-		slog.String("remedy", remedy(err)), slog.Any("err", err))
-	return pause(ctx, wait) == nil
+	return pause(ctx, p.notReceiving(ctx, err)) == nil
 }
 
 // start works on a message in a goroutine of its own.
@@ -238,50 +246,4 @@ func (p *pump) start(ctx, work context.Context, d *delivery) {
 		defer d.link.held.Done()
 		p.deliver(work, ctx.Done(), d)
 	})
-}
-
-// link is one receiver of the SDK, which rebuilds what is below it when it dies.
-// The watchdog replaces it as a whole.
-type link struct {
-	sdk    *azservicebus.Receiver
-	deaths atomic.Int64   // how often pump.receive saw it die
-	held   sync.WaitGroup // messages that came by it and are not settled
-}
-
-func (p *pump) open() (*link, error) {
-	var sdk *azservicebus.Receiver
-	var err error
-	if p.Queue != "" {
-		sdk, err = p.Client.sdk.NewReceiverForQueue(p.Queue, nil)
-	} else {
-		sdk, err = p.Client.sdk.NewReceiverForSubscription(p.Topic, p.Subscription, nil)
-	}
-	if err != nil {
-		return nil, translate("open receiver of "+p.entity, err)
-	}
-	return &link{sdk: sdk}, nil
-}
-
-// replace puts a new link in the place of the present one, which ends when the
-// messages that came by it are settled.
-func (p *pump) replace(work context.Context) error {
-	fresh, err := p.open()
-	if err != nil {
-		return err
-	}
-	old := p.link
-	p.link = fresh
-	p.retired.Go(func() {
-		old.held.Wait()
-		old.close(work, p.SettleTimeout)
-	})
-	return nil
-}
-
-// close ends the link also while stopping. An error would say that the broker
-// was not told; it will notice.
-func (l *link) close(ctx context.Context, bound time.Duration) {
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), bound)
-	defer cancel()
-	_ = l.sdk.Close(ctx)
 }

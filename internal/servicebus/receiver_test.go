@@ -115,7 +115,7 @@ func TestACopyThatCannotBeSentLeavesTheOriginalToItsLock(t *testing.T) { // S4
 		}
 		w.await("lock-expired", "82f3", 0)
 		stop()
-		w.logged("msg=settled", "delivery=1", "disposition=leave", "copy for later", "level=WARN")
+		w.logged(`msg="not settled"`, "delivery=1", "disposition=leave", "copy for later", "level=WARN")
 	})
 }
 
@@ -191,7 +191,7 @@ func TestLeaveAndNoDecisionBothWaitForTheLock(t *testing.T) {
 			t.Errorf("took %v, want two locks", took)
 		}
 		stop()
-		w.logged("level=ERROR", "delivery=2", "did not decide")
+		w.logged("level=ERROR", `msg="not settled"`, "delivery=2", "did not decide")
 	})
 }
 

@@ -47,7 +47,7 @@ func (p *pump) settle(ctx context.Context, stopping <-chan struct{}, d *delivery
 	release()
 	err := p.tell(ctx, d, action, s)
 	if busy(err) {
-		p.slots.throttle()
+		p.slowDown(ctx, err)
 	}
 	if s.Action == message.CopyLater && action == message.Complete {
 		action = message.CopyLater
@@ -74,18 +74,14 @@ func (p *pump) copyLater(ctx context.Context, d *delivery, delay time.Duration) 
 	if err != nil {
 		return err
 	}
-	execution := d.CorrelationID
-	if message.CheckExecutionID(execution) != nil {
-		execution = "" // not one of ours; "/copy/…" collides with nothing either
-	}
-	id := message.CopyMessageID(execution, rand.Text())
+	id := d.copyID()
 	at := d.BrokerNow().Add(delay)
 	err = sender.transmit(context.WithoutCancel(ctx), &azservicebus.Message{
 		MessageID:             &id,
 		CorrelationID:         d.sdk.CorrelationID,
 		Subject:               d.sdk.Subject,
 		ContentType:           d.sdk.ContentType,
-		Body:                  d.sdk.Body,
+		Body:                  d.Body,
 		ApplicationProperties: maps.Clone(d.sdk.ApplicationProperties),
 		ScheduledEnqueueTime:  &at,
 	})
@@ -93,6 +89,17 @@ func (p *pump) copyLater(ctx context.Context, d *delivery, delay time.Duration) 
 		return fmt.Errorf("copy for later, the original is left to its lock: %w", err)
 	}
 	return nil
+}
+
+// copyID is the id of a copy. Whose copy it is the body alone knows: the
+// transport's ids may be missing, or another's. What is no task of ours has no
+// name that a copy could bear.
+func (d *delivery) copyID() string {
+	task, err := message.ParseTask(d.Body)
+	if err != nil {
+		return "copy/" + rand.Text()
+	}
+	return message.CopyMessageID(task.ExecutionID, rand.Text())
 }
 
 // longestFirst is less than the SDK waits before it tries to settle again.

@@ -3,18 +3,20 @@ package servicebus
 import (
 	"context"
 	"sync"
+	"time"
 )
 
-// slots bounds how many messages are held at once. A broker that says it is busy
-// halves the bound; it grows back by one for every bound's worth of deliveries
-// settled in peace.
+// slots bounds how many messages are held at once. A complaint, that it is too
+// much, halves the bound; it grows back by one for every bound's worth of
+// deliveries settled in peace.
 type slots struct {
 	most int // the configured bound
 
-	mu    sync.Mutex
-	bound int // 1 … most
-	used  int
-	peace int // deliveries settled since the bound last changed
+	mu     sync.Mutex
+	bound  int // 1 … most
+	used   int
+	peace  int       // deliveries settled since the last complaint, or since the bound grew
+	halved time.Time // when the bound was halved last
 
 	freed chan struct{} // holds a token when used or bound changed
 }
@@ -57,21 +59,33 @@ func (s *slots) give(n int) {
 	}
 }
 
-// calm notes a delivery settled without the broker complaining.
-func (s *slots) calm() {
+// calm notes a delivery settled without a complaint. It returns the bound, and
+// whether that has grown.
+func (s *slots) calm() (bound int, grown bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.bound == s.most {
-		return
+		return s.bound, false
 	}
 	if s.peace++; s.peace >= s.bound {
-		s.bound, s.peace = s.bound+1, 0
+		s.bound, s.peace, grown = s.bound+1, 0, true
 	}
+	return s.bound, grown
 }
 
-// throttle halves the bound. What is held already stays held.
-func (s *slots) throttle() {
+// oneLoad is for how long complaints are about the same load: all that was under
+// way when the first one came.
+const oneLoad = time.Second
+
+// throttle notes a complaint. It returns the bound before and after: what is
+// held already stays held.
+func (s *slots) throttle() (before, after int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.bound, s.peace = max(s.bound/2, 1), 0
+	s.peace = 0
+	before = s.bound
+	if s.bound > 1 && time.Since(s.halved) >= oneLoad {
+		s.bound, s.halved = s.bound/2, time.Now()
+	}
+	return before, s.bound
 }

@@ -125,7 +125,7 @@ func TestALostLockDoesNotDisturbTheHandler(t *testing.T) { // S2, S3
 		w.await("settle-refused", "82f3", 0)
 		stop()
 		w.logged("lock lost, the handler goes on", "delivery=1")
-		w.logged("level=WARN", "msg=settled", "delivery=1", "the lock is lost")
+		w.logged("level=WARN", `msg="not settled"`, "delivery=1", "the lock is lost")
 		w.logged("level=INFO", "msg=settled", "delivery=2", "disposition=complete")
 	})
 }
@@ -224,7 +224,7 @@ func TestALostAnswerToASettlementIsSurvived(t *testing.T) { // S3
 			t.Errorf("settled: %+v", e)
 		}
 		stop()
-		w.logged("level=WARN", "message=one", "msg=settled")
+		w.logged("level=WARN", "message=one", `msg="not settled"`)
 		w.logged("level=INFO", "message=two", "msg=settled")
 	})
 }
@@ -242,7 +242,7 @@ func TestASettlementThatIsNeverAnsweredEndsAtItsBound(t *testing.T) { // S3
 			t.Errorf("settled: %+v", e)
 		}
 		stop()
-		w.logged("level=WARN", "msg=settled", "delivery=1", "took=10s", "outcome unknown")
+		w.logged("level=WARN", `msg="not settled"`, "delivery=1", "took=10s", "outcome unknown")
 	})
 }
 
@@ -280,41 +280,11 @@ func TestADisabledOrMissingEntityIsWaitedFor(t *testing.T) { // S6
 					t.Errorf("received after %v", took)
 				}
 				stop()
-				w.logged("not receiving", "failures=5", remedy)
+				w.logged("level=WARN", "not receiving", "failures=1", remedy)
+				w.logged("level=DEBUG", "not receiving", "failures=5", remedy)
+				w.loggedTimes(1, "level=WARN")
+				w.loggedTimes(1, `msg="receiving again"`, "level=INFO", "after=")
 			})
 		})
-	}
-}
-
-func TestABusyBrokerGetsFewerRequestsAtOnce(t *testing.T) {
-	s := newSlots(8)
-	s.throttle()
-	s.throttle()
-	if n := s.take(t.Context()); n != 2 {
-		t.Errorf("%d slots after two complaints, want 2", n)
-	}
-	s.give(2)
-	for range 2 + 3 + 4 + 5 + 6 + 7 { // a bound's worth for each one more
-		s.calm()
-	}
-	if n := s.take(t.Context()); n != 8 {
-		t.Errorf("%d slots after peace, want all 8", n)
-	}
-	ctx, cancel := context.WithCancel(t.Context())
-	cancel()
-	if n := s.take(ctx); n != 0 {
-		t.Errorf("%d slots after the end", n)
-	}
-	s.throttle() // 8 are used, the bound is 4
-	s.give(4)
-	if n := s.takeFree(); n != 0 {
-		t.Errorf("%d slots free, 4 of 4 are used", n)
-	}
-	for range 10 {
-		s.throttle()
-	}
-	s.give(4)
-	if n := s.takeFree(); n != 1 {
-		t.Errorf("%d slots at the least, want 1", n)
 	}
 }

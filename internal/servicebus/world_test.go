@@ -6,6 +6,7 @@ import (
 	"errors"
 	"log/slog"
 	"net"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -27,11 +28,13 @@ const (
 type world struct {
 	t      *testing.T
 	hub    *control.Hub
+	folder string // of the server; empty: it keeps nothing
 	server *emulator.Server
 	client *Client
 	log    *syncBuffer
 
 	mu    sync.Mutex
+	away  bool       // nobody answers at the server's address
 	conns []net.Conn // the client's ends of all connections of client, in their order
 }
 
@@ -39,27 +42,20 @@ type world struct {
 // started still runs in the end.
 func inBubble(t *testing.T, test func(t *testing.T, w *world)) {
 	t.Helper()
+	inBubbleOn(t, "", test)
+}
+
+// inBubbleOn is inBubble on a server that keeps its messages in a folder.
+func inBubbleOn(t *testing.T, folder string, test func(t *testing.T, w *world)) {
+	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
-		hub := control.New()
-		server, err := emulator.New(hub, emulator.Config{Namespace: broker.Config{
-			Queues: []broker.QueueConfig{{
-				Name: "tasks", LockDuration: lock, MaxDelivery: 10, TimeToLive: 24 * time.Hour, DeadLetterExpired: true,
-				DetectDuplicates: true, DuplicateWindow: 5 * time.Minute,
-			}},
-			Topics: []broker.TopicConfig{{
-				Name:          "task-events",
-				Subscriptions: []broker.SubscriptionConfig{{Name: "orchestrator", LockDuration: lock, MaxDelivery: 10}},
-			}},
-		}})
-		if err != nil {
-			t.Fatal(err)
-		}
-		w := &world{t: t, hub: hub, server: server, log: &syncBuffer{}}
+		w := &world{t: t, hub: control.New(), folder: folder, log: &syncBuffer{}}
+		w.serve()
 		w.client = w.dial("worker-1")
 		defer func() {
-			hub.Close() // before the clients close: an answer that a rule keeps would be waited for
+			w.hub.Close() // before the clients close: an answer that a rule keeps would be waited for
 			_ = w.client.Close(context.Background())
-			if err := server.Close(); err != nil {
+			if err := w.server.Close(); err != nil {
 				t.Error(err)
 			}
 			if t.Failed() {
@@ -70,20 +66,72 @@ func inBubble(t *testing.T, test func(t *testing.T, w *world)) {
 	})
 }
 
+// serve starts a server.
+func (w *world) serve() {
+	w.t.Helper()
+	server, err := emulator.New(w.hub, emulator.Config{
+		Data:       w.folder,
+		TokenCheck: func(string, string) (time.Time, error) { return w.hub.Now().Add(time.Hour), nil },
+		Namespace: broker.Config{
+			Queues: []broker.QueueConfig{{
+				Name: "tasks", LockDuration: lock, MaxDelivery: 10, TimeToLive: 24 * time.Hour, DeadLetterExpired: true,
+				DetectDuplicates: true, DuplicateWindow: 5 * time.Minute,
+			}},
+			Topics: []broker.TopicConfig{{
+				Name:          "task-events",
+				Subscriptions: []broker.SubscriptionConfig{{Name: "orchestrator", LockDuration: lock, MaxDelivery: 10}},
+			}},
+		}})
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.server, w.away = server, false
+}
+
+// unreachable has nobody answer any more, and cuts what stands.
+func (w *world) unreachable() {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.away = true
+	w.cutAllLocked()
+}
+
+// reachable has the same server answer again.
+func (w *world) reachable() {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.away = false
+}
+
+func (w *world) connect(ctx context.Context) (net.Conn, error) {
+	w.mu.Lock()
+	server, away := w.server, w.away
+	w.mu.Unlock()
+	if away {
+		return nil, errors.New("connection refused")
+	}
+	c, err := server.Dial(ctx)
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.conns = append(w.conns, c)
+	return c, err
+}
+
+func (w *world) logger() *slog.Logger {
+	return slog.New(slog.NewTextHandler(w.log, &slog.HandlerOptions{Level: slog.LevelDebug}))
+}
+
 func (w *world) dial(name string) *Client {
 	w.t.Helper()
-	c, err := Dial(Options{
-		ConnectionString: connectionString,
-		ApplicationID:    name,
-		Log:              slog.New(slog.NewTextHandler(w.log, &slog.HandlerOptions{Level: slog.LevelDebug})),
-		NewConn: func(ctx context.Context) (net.Conn, error) {
-			c, err := w.server.Dial(ctx)
-			w.mu.Lock()
-			defer w.mu.Unlock()
-			w.conns = append(w.conns, c)
-			return c, err
-		},
-	})
+	return w.dialAs(Options{ConnectionString: connectionString, ApplicationID: name})
+}
+
+func (w *world) dialAs(o Options) *Client {
+	w.t.Helper()
+	o.Log, o.NewConn = w.logger(), w.connect
+	c, err := Dial(o)
 	if err != nil {
 		w.t.Fatal(err)
 	}
@@ -95,6 +143,19 @@ func (w *world) cut() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.conns[len(w.conns)-1].Close()
+}
+
+// cutAll breaks every connection.
+func (w *world) cutAll() {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.cutAllLocked()
+}
+
+func (w *world) cutAllLocked() {
+	for _, c := range w.conns {
+		c.Close()
+	}
 }
 
 func (w *world) connections() int {
@@ -194,16 +255,27 @@ func (w *world) reached(rule string) {
 // logged checks that a line of the log has all of these.
 func (w *world) logged(parts ...string) {
 	w.t.Helper()
+	if w.lines(parts...) == 0 {
+		w.t.Errorf("no line of the log has all of %q", parts)
+	}
+}
+
+// loggedTimes checks how many lines of the log have all of these.
+func (w *world) loggedTimes(want int, parts ...string) {
+	w.t.Helper()
+	if got := w.lines(parts...); got != want {
+		w.t.Errorf("%d lines of the log have all of %q, want %d", got, parts, want)
+	}
+}
+
+func (w *world) lines(parts ...string) int {
+	n := 0
 	for line := range strings.Lines(w.log.String()) {
-		all := true
-		for _, part := range parts {
-			all = all && strings.Contains(line, part)
-		}
-		if all {
-			return
+		if !slices.ContainsFunc(parts, func(part string) bool { return !strings.Contains(line, part) }) {
+			n++
 		}
 	}
-	w.t.Errorf("no line of the log has all of %q", parts)
+	return n
 }
 
 func wantErr(t *testing.T, err, want error) {
