@@ -99,7 +99,8 @@ func run(ctx context.Context, args []string, env process.Environment, stdout, st
 		return err
 	}
 	defer func() { err = errors.Join(err, traces.Shutdown(context.WithoutCancel(ctx))) }()
-	out, err := s.Connect(traces, log)
+	throttle := servicebus.NewThrottle()
+	out, err := s.Connect(traces, log, throttle.Pull)
 	if err != nil {
 		return err
 	}
@@ -124,7 +125,7 @@ func run(ctx context.Context, args []string, env process.Environment, stdout, st
 	}
 	receiver := servicebus.Receiver{
 		Client: out.ServiceBus, Topic: message.TaskEvents, Subscription: message.Orchestrator, Slots: s.slots,
-		LockDuration: s.lock, SettleTimeout: s.settle, Grace: s.grace - s.settle, Log: log,
+		LockDuration: s.lock, SettleTimeout: s.settle, Grace: s.grace - s.settle, Throttle: throttle, Log: log,
 	}
 	fmt.Fprintf(stdout, "http %s\nready\n", listener.Addr())
 	parts, ctx := errgroup.WithContext(ctx)

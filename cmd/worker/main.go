@@ -51,7 +51,8 @@ func run(ctx context.Context, args []string, env process.Environment, stdout, st
 	if err != nil {
 		return err
 	}
-	out, err := s.Connect(traces, log)
+	throttle := servicebus.NewThrottle()
+	out, err := s.Connect(traces, log, throttle.Pull)
 	if err != nil {
 		return err
 	}
@@ -64,7 +65,7 @@ func run(ctx context.Context, args []string, env process.Environment, stdout, st
 	w := wire(s, out, handlers, events, log)
 	receiver := servicebus.Receiver{
 		Client: out.ServiceBus, Queue: message.Tasks, Slots: s.slots,
-		LockDuration: s.lock, SettleTimeout: s.settle, Grace: s.drain(), Log: log,
+		LockDuration: s.lock, SettleTimeout: s.settle, Grace: s.drain(), Throttle: throttle, Log: log,
 	}
 	fmt.Fprintln(stdout, "ready")
 	return receiver.Run(ctx, w.Handle)

@@ -13,6 +13,7 @@ import (
 
 	"oneeffect/emulator/control"
 	"oneeffect/internal/claim"
+	"oneeffect/internal/cosmos"
 	"oneeffect/internal/message"
 )
 
@@ -295,6 +296,27 @@ func TestThrottlingIsRetriedAndThenTransient(t *testing.T) { // K1
 		_, err = record.Replace(t.Context(), sample("82f3"), etag)
 		wantError(t, err, message.ErrTransient)
 		w.wire.wantOperations(t, 4)
+	})
+}
+
+// Whoever slows the process down hears of every refusal, not of those alone that
+// are still one after the SDK's retries.
+func TestEveryThrottledAttemptIsTold(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		told := 0
+		db := w.open(func(o *cosmos.Options) { o.Throttled = func() { told++ } })
+		defer db.Close()
+		w.arm(control.Rule{
+			Match: control.Match{Service: "cosmos", Entity: "claims"}, Do: "answer", Status: 429,
+			RetryAfter: control.Duration(50 * time.Millisecond), Times: 3,
+		})
+		if _, err := db.Claims().Record("82f3").Create(t.Context(), sample("82f3")); err != nil {
+			t.Fatal(err)
+		}
+		if told != 3 {
+			t.Errorf("told %d times, want 3", told)
+		}
 	})
 }
 

@@ -70,6 +70,10 @@ type Options struct {
 	Database      string // DefaultDatabase if empty
 	Timeout       time.Duration
 
+	// Throttled, if set, is called whenever the service has asked for less (429),
+	// also where a retry of the SDK hides that. It must not wait.
+	Throttled func()
+
 	Transport policy.Transporter // the SDK's own if nil
 	Tracing   tracing.Provider
 	Log       *slog.Logger

@@ -38,7 +38,7 @@ func (d *Database) connect() (*connection, error) {
 		Telemetry:        policy.TelemetryOptions{ApplicationID: d.options.ApplicationID},
 		TracingProvider:  d.options.Tracing,
 		PerCallPolicies:  []policy.Policy{discovery{d}},
-		PerRetryPolicies: []policy.Policy{attempts{c}},
+		PerRetryPolicies: []policy.Policy{attempts{c, d.options.Throttled}},
 	}}
 	var err error
 	if d.options.Credential != nil {
@@ -107,7 +107,10 @@ func (d *Database) discover() bool {
 
 // attempts tells an operation what became of each of its attempts. It stands
 // below every retry of the SDK.
-type attempts struct{ c *connection }
+type attempts struct {
+	c         *connection
+	throttled func() // may be nil
+}
 
 func (p attempts) Do(req *policy.Request) (*http.Response, error) {
 	if isDiscovery(req) {
@@ -122,5 +125,8 @@ func (p attempts) Do(req *policy.Request) (*http.Response, error) {
 		return nil, err // not sent, and so known not to be applied
 	}
 	response, err := req.Next()
+	if p.throttled != nil && response != nil && response.StatusCode == http.StatusTooManyRequests {
+		p.throttled()
+	}
 	return response, op.attempted(response, err)
 }

@@ -153,13 +153,14 @@ type Connections struct {
 }
 
 // Connect prepares the connections. Nothing is dialled yet: a broker or a store
-// that is not there is met, and retried, where it is used.
-func (s *Settings) Connect(t telemetry.Providers, log *slog.Logger) (Connections, error) {
+// that is not there is met, and retried, where it is used. throttled is called
+// when the store asks for less.
+func (s *Settings) Connect(t telemetry.Providers, log *slog.Logger, throttled func()) (Connections, error) {
 	bus := servicebus.Options{
 		ApplicationID: s.ID, ConnectionString: s.connectionString, Log: log,
 		Tracer: t.Traces.Tracer("oneeffect/servicebus"), Meter: t.Metrics.Meter("oneeffect/servicebus"), Propagator: t.Propagator,
 	}
-	store := cosmos.Options{ApplicationID: s.ID, Endpoint: s.Endpoint, Database: s.Database, Timeout: s.StoreLimit, Key: s.cosmosKey}
+	store := cosmos.Options{ApplicationID: s.ID, Endpoint: s.Endpoint, Database: s.Database, Timeout: s.StoreLimit, Key: s.cosmosKey, Throttled: throttled}
 	if s.connectionString == "" || s.cosmosKey == "" {
 		identity, err := Identity()
 		if err != nil {
