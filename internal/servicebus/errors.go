@@ -107,6 +107,8 @@ func busy(err error) bool {
 	return ok && answer.RPCCode() == http.StatusServiceUnavailable
 }
 
+const noRemedy = "none needed: receiving goes on when the broker answers again"
+
 // remedy is what an operator can do about a receiver that receives nothing.
 func (c *Client) remedy(err error) string {
 	if c.identity.fails.Load() {
@@ -121,5 +123,5 @@ func (c *Client) remedy(err error) string {
 	case errors.Is(err, message.ErrRefused):
 		return "grant this identity the right to listen (Azure Service Bus Data Receiver), or correct the key"
 	}
-	return "none needed: receiving goes on when the broker answers again"
+	return noRemedy
 }

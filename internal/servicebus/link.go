@@ -112,8 +112,9 @@ type trouble struct {
 }
 
 // notReceiving says once that receiving has stopped and what an operator can do,
-// and again when that changes. It returns how long to wait. A link that died says
-// nothing of the reason: that is what making it again will meet, or nothing.
+// and again when that is something else. It returns how long to wait. A link that
+// died says nothing of the reason: that is what making it again will meet, or
+// nothing.
 func (p *pump) notReceiving(ctx context.Context, err error) time.Duration {
 	t := &p.trouble
 	t.failures++
@@ -121,7 +122,8 @@ func (p *pump) notReceiving(ctx context.Context, err error) time.Duration {
 	if t.since.IsZero() {
 		t.since = time.Now()
 	}
-	if remedy != t.remedy && !errors.Is(err, errDeadLink) {
+	news := remedy != t.remedy && (t.remedy == "" || remedy != noRemedy)
+	if news && !errors.Is(err, errDeadLink) {
 		level, t.remedy = slog.LevelWarn, remedy
 	}
 	p.Log.LogAttrs(ctx, level, "not receiving",
