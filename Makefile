@@ -39,6 +39,9 @@ bench: build ## side-by-side benchmarks, as a table of ratios
 	@go run ./emulator/bench -emulator bin/emulator
 soak: ## load with kills and dropped links (MINUTES=n)
 
+variants: ## every promise broken on purpose, and the test that notices
+	@cd internal/variants && go test -variants -parallel=2 -timeout=15m
+
 fuzz: ## every fuzz target, one after the other (FUZZTIME=30s)
 	@.ci/fuzz
 
@@ -69,4 +72,4 @@ help:
 	@awk -F ':.*## ' -v late=" $(NOT_BUILT) " '/^[a-z0-9-]+:.*## / { \
 		printf "make %-12s %s%s\n", $$1, $$2, index(late, " " $$1 " ") ? " (not built yet)" : "" }' $(firstword $(MAKEFILE_LIST))
 
-.PHONY: run demo test check conformance bench fuzz build fmt lint help $(NOT_BUILT)
+.PHONY: run demo test check conformance bench variants fuzz build fmt lint help $(NOT_BUILT)

@@ -103,6 +103,7 @@ var architecture = []row{
 	{pkg: "internal/horizon", ring: "support", toCome: true},
 	{pkg: "internal/evidence", ring: "evidence", toCome: true},
 	{pkg: "internal/sim", ring: "tests"},
+	{pkg: "internal/variants", ring: "tests"},
 
 	{pkg: "cmd/internal/process", ring: "process"},
 	{pkg: "cmd/worker", ring: "command"},

@@ -230,6 +230,18 @@ func TestALostAnswerToCallStartedCostsNoEffectAndNoSecondCall(t *testing.T) { //
 	}
 }
 
+// The store refuses to write that a call starts, and goes on refusing: while the
+// lease stands as well as after it, no call is made.
+func TestACallThatCannotBeAnnouncedIsNotMade(t *testing.T) { // W1
+	inBubble(t, func(t *testing.T, b *bench) {
+		b.keyless()
+		b.arm(control.Rule{Match: starting, Do: "answer", Status: http.StatusForbidden})
+		if s := b.deliver(t.Context(), 1); s.Action != message.CopyLater || len(b.calls) > 0 {
+			t.Errorf("%s after %d calls, want it put off and none", s.Action, len(b.calls))
+		}
+	})
+}
+
 // Cancelled between "call started" and the call: nothing was called, and the claim
 // goes back so that the next delivery calls.
 func TestAKeylessCallThatIsNotMadeAfterAllIsMadeLater(t *testing.T) { // W1
@@ -330,6 +342,16 @@ func TestTheFirstFailureOfAKeylessHandlerIsFinal(t *testing.T) { // W1 D1
 			})
 		})
 	}
+}
+
+// The window would end during the very first call.
+func TestACallThatOutlastsTheKeyWindowIsNotMade(t *testing.T) { // W2
+	inBubble(t, func(t *testing.T, b *bench) {
+		b.declared.KeyWindow = b.KeyMargin + b.declared.Timeout
+		if s := b.deliver(t.Context(), 1); s.Action != message.DeadLetter || s.Reason != claim.KeyWindowPassed || len(b.calls) > 0 {
+			t.Errorf("%s %s after %d calls, want it dead-lettered as %s after none", s.Action, s.Reason, len(b.calls), claim.KeyWindowPassed)
+		}
+	})
 }
 
 // The window ends during the wait for the next try: no call can be sure of it any more.
