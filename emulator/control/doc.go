@@ -1,5 +1,5 @@
 // Package control is what the emulators share: a clock, fault rules, an event
-// log, switches and isolation. Tests and drivers arm faults here and wait here
+// log, switches, isolation and lags. Tests and drivers arm faults here and wait here
 // for what happens; nobody polls and nobody sleeps.
 //
 //	client ──▶ dialect ──▶ Before ──▶ apply ──▶ After ──▶ answer
@@ -18,11 +18,11 @@
 //	    After.
 //	H6  Events are numbered without gaps in the order in which they were recorded;
 //	    the log keeps the newest 65,536 and a forgotten one is never skipped in silence.
-//	H7  A rule, switch or clock setting that is not understood is refused, with
+//	H7  A rule, switch, lag or clock setting that is not understood is refused, with
 //	    every mistake in it named at once.
 //	H8  All of it runs inside a testing/synctest bubble: no mutex is held over a
 //	    wait, and the package starts no goroutine.
 //
-// Locks: Hub.mu guards rules, holds, isolation and the clock; eventLog.mu guards
+// Locks: Hub.mu guards rules, holds, isolation, lags and the clock; eventLog.mu guards
 // the log. Hub.mu may be held while eventLog.mu is taken, never the reverse.
 package control

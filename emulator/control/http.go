@@ -36,6 +36,8 @@ type face struct{ hub *Hub }
 //	GET    /control/switches                     every switch
 //	PUT    /control/switches/{name}              {"off": true}
 //	PUT    /control/clients/{client}/isolation   and DELETE
+//	GET    /control/lag                          every lag of a replica
+//	PUT    /control/lag/{container}              {"commits": 3} or {"duration": "5s"}; /control/lag is of all; and DELETE
 //	GET    /healthz
 func (h *Hub) Handler() http.Handler {
 	f := face{hub: h}
@@ -52,12 +54,17 @@ func (h *Hub) Handler() http.Handler {
 	mux.HandleFunc("PUT /control/switches/{name...}", f.turn)
 	mux.HandleFunc("PUT /control/clients/{client}/isolation", f.isolate)
 	mux.HandleFunc("DELETE /control/clients/{client}/isolation", f.rejoin)
+	mux.HandleFunc("GET /control/lag", f.lags)
+	for _, at := range []string{"/control/lag", "/control/lag/{container}"} {
+		mux.HandleFunc("PUT "+at, f.lag)
+		mux.HandleFunc("DELETE "+at, f.endLag)
+	}
 	mux.HandleFunc("GET /healthz", func(w http.ResponseWriter, _ *http.Request) {
 		write(w, http.StatusOK, map[string]string{"status": "ok"})
 	})
 	mux.HandleFunc("/", func(w http.ResponseWriter, r *http.Request) {
 		problem(w, http.StatusNotFound, fmt.Errorf("there is no %s %s; there are /control/rules, /control/events, "+
-			"/control/clock, /control/switches, /control/clients/{client}/isolation and /healthz", r.Method, r.URL.Path))
+			"/control/clock, /control/switches, /control/clients/{client}/isolation, /control/lag and /healthz", r.Method, r.URL.Path))
 	})
 	return http.NewCrossOriginProtection().Handler(mux)
 }
@@ -250,6 +257,23 @@ func (f face) isolate(w http.ResponseWriter, r *http.Request) {
 
 func (f face) rejoin(w http.ResponseWriter, r *http.Request) {
 	f.hub.Rejoin(r.PathValue("client"))
+	done(w, nil)
+}
+
+func (f face) lags(w http.ResponseWriter, _ *http.Request) {
+	write(w, http.StatusOK, map[string]any{"lags": f.hub.Lags()})
+}
+
+func (f face) lag(w http.ResponseWriter, r *http.Request) {
+	var lag Lag
+	if !read(w, r, &lag) {
+		return
+	}
+	done(w, f.hub.SetLag(r.PathValue("container"), lag))
+}
+
+func (f face) endLag(w http.ResponseWriter, r *http.Request) {
+	f.hub.EndLag(r.PathValue("container"))
 	done(w, nil)
 }
 

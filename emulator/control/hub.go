@@ -15,6 +15,7 @@ var ErrClosed = errors.New("the hub is closed")
 type Hub struct {
 	log      eventLog
 	switches atomic.Pointer[map[string]bool] // replaced as a whole, so that Off costs one load
+	lags     atomic.Pointer[map[string]*Lag] // replaced as a whole, so that LagOf costs one load
 	offset   atomic.Int64                    // sum of all jumps, so that Now costs one load
 	concerns atomic.Pointer[[]*armed]        // the rules once more, so that Concerns costs one load
 
@@ -35,6 +36,7 @@ func New() *Hub {
 		closed:    make(chan struct{}),
 	}
 	h.switches.Store(&map[string]bool{})
+	h.lags.Store(&map[string]*Lag{})
 	h.log.grown = make(chan struct{})
 	return h
 }

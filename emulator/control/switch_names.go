@@ -108,6 +108,8 @@ var knownSwitches = map[string]knownSwitch{
 	"cosmos.timestamp":         {off: "a replaced item keeps its _ts"},
 	"cosmos.one-clock":         {off: "Date is by the clock of the machine, _ts by that of the emulator"},
 	"cosmos.session-rises":     {off: "session tokens do not rise"},
+	"cosmos.session-read":      {off: "a read with a session token may see what was before it"},
+	"cosmos.strong-read":       {off: "a strong read may see the past"},
 	"cosmos.session-reached":   {off: "a session that is ahead of the data is answered all the same"},
 
 	// Time to live.

@@ -36,6 +36,9 @@ func (s *Server) serveFeed(c *call) reply {
 	if ranged := c.header("x-ms-documentdb-partitionkeyrangeid"); f == nil && ranged != "" && ranged != onlyRange {
 		f = goneRange(ranged)
 	}
+	if f == nil {
+		k, f = s.readable(k, c)
+	}
 	if f != nil {
 		return s.record(c, reply{failure: f, session: k.sessionToken()})
 	}

@@ -146,6 +146,8 @@ func (o *overlay) commit() {
 	if len(o.order) == 0 {
 		return
 	}
+	o.store.fork(o.container)
+	var changes []changed
 	for place, id := range o.order {
 		before := o.container.live(o.partition, id, o.now)
 		d := o.written[id]
@@ -156,8 +158,14 @@ func (o *overlay) commit() {
 			d.place = place
 			o.container.keep(d)
 		}
+		if o.container.replica != nil {
+			changes = append(changes, changed{o.partition, id, d})
+		}
 	}
 	o.container.lsn = o.lsn
+	if o.container.replica != nil {
+		o.container.replica.follow(commit{o.lsn, o.store.hub.Now(), changes})
+	}
 	o.container.sweep(o.now)
 	o.container.writeCounters(o.store.stamps)
 }

@@ -169,8 +169,9 @@ func (s *Server) queried(c *call, spec querySpec) (seen, items, *failure) {
 	if f != nil {
 		return seen{}, nil, f
 	}
+	k, f = s.readable(k, c)
 	what := seen{k.rid, k.sessionToken()}
-	if f := s.reached(k, c); f != nil {
+	if f != nil {
 		return what, nil, f
 	}
 	key, f := k.settings.key.parse(c.header("x-ms-documentdb-partitionkey"))

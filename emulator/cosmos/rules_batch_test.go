@@ -12,8 +12,6 @@ import (
 
 	"github.com/Azure/azure-sdk-for-go/sdk/azcore"
 	"github.com/Azure/azure-sdk-for-go/sdk/data/azcosmos"
-
-	"oneeffect/emulator/cosmos"
 )
 
 // failing are operations that fail, each by a kind of its own, in a partition that has items "a" and "b".
@@ -90,16 +88,6 @@ func TestABatchThatFailsAnywhereLeavesNothing(t *testing.T) { // V2
 				}
 				before := partition(t, c)
 				_, feed, _ := w.feedOf("items")
-				var watchers sync.WaitGroup
-				done := make(chan struct{})
-				stop := sync.OnceFunc(func() {
-					close(done)
-					watchers.Wait()
-				})
-				defer stop() // whatever the test ends by
-				for range 2 {
-					watchers.Go(func() { w.watch(done, before) })
-				}
 				good := succeeding()
 				for at := range len(good) + 1 {
 					if name == "read what is gone by now" && at < len(good) {
@@ -118,7 +106,16 @@ func TestABatchThatFailsAnywhereLeavesNothing(t *testing.T) { // V2
 							good[i-1](&b)
 						}
 					}
-					response := must2(c.ExecuteTransactionalBatch(t.Context(), b, nil))(t)
+					watched := watch(2, func() {
+						if now := partition(t, c); !maps.Equal(now, before) {
+							t.Errorf("failing at %d: a watcher has seen %v", at, now)
+						}
+					})
+					response, err := c.ExecuteTransactionalBatch(t.Context(), b, nil)
+					watched.Wait()
+					if err != nil {
+						t.Fatal(err)
+					}
 					if response.Success || response.RawResponse.StatusCode != 207 || !slices.Equal(codes(response), want) {
 						t.Errorf("failing at %d: %d with %v, want 207 with %v", at, response.RawResponse.StatusCode, codes(response), want)
 					}
@@ -131,7 +128,6 @@ func TestABatchThatFailsAnywhereLeavesNothing(t *testing.T) { // V2
 						t.Fatalf("failing at %d: there was %v, and is %v", at, before, after)
 					}
 				}
-				stop()
 				if ids, next, _ := w.feedOf("items"); next != feed {
 					t.Errorf("the change feed has gone from %s to %s: %v", feed, next, ids)
 				}
@@ -140,20 +136,17 @@ func TestABatchThatFailsAnywhereLeavesNothing(t *testing.T) { // V2
 	}
 }
 
-// watch reads a partition again and again, which never changes.
-func (w *world) watch(done <-chan struct{}, want map[string]string) {
-	c := w.on(w.connect("watcher", cosmos.EmulatorKey), "items")
-	for {
-		if now := partition(w.t, c); !maps.Equal(now, want) {
-			w.t.Errorf("a watcher has seen %v", now)
-			return
-		}
-		select {
-		case <-done:
-			return
-		default:
-		}
+// watch has some watchers look three times each, and what they wait for is that they have.
+func watch(watchers int, look func()) *sync.WaitGroup {
+	var watching sync.WaitGroup
+	for range watchers {
+		watching.Go(func() {
+			for range 3 {
+				look()
+			}
+		})
 	}
+	return &watching
 }
 
 func TestNobodySeesHalfOfABatch(t *testing.T) { // V2
@@ -166,50 +159,22 @@ func TestNobodySeesHalfOfABatch(t *testing.T) { // V2
 			for _, id := range ids {
 				b.UpsertItem(fmt.Appendf(nil, `{"id":%q,"pk":"p","n":%d}`, id, n), nil)
 			}
-			if response := must2(c.ExecuteTransactionalBatch(t.Context(), b, nil))(t); !response.Success {
-				t.Fatalf("codes %v", codes(response))
+			if response, err := c.ExecuteTransactionalBatch(t.Context(), b, nil); err != nil || !response.Success {
+				t.Errorf("codes %v (%v)", codes(response), err)
 			}
 		}
 		write(0)
-		done := make(chan struct{})
-		var watchers sync.WaitGroup
-		looks := make([]int, 4)
-		stop := sync.OnceFunc(func() {
-			close(done)
-			watchers.Wait()
-		})
-		defer stop() // whatever the test ends by
-		for i := range looks {
-			watchers.Go(func() { looks[i] = w.watchWhole(done, len(ids)) })
-		}
-		for n := range 200 {
+		for n := range 60 {
+			watched := watch(3, func() {
+				all, _, err := query(t, c, "SELECT VALUE c.n FROM c", pk("p"), nil)
+				if err != nil || len(all) != len(ids) || len(slices.Compact(all)) != 1 {
+					t.Errorf("a watcher has seen %v (%v)", all, err)
+				}
+			})
 			write(n + 1)
-		}
-		stop()
-		for i, n := range looks {
-			if n == 0 {
-				t.Errorf("watcher %d has not looked", i)
-			}
+			watched.Wait()
 		}
 	})
-}
-
-// watchWhole reads a partition whose items always have one n, and counts how often it did.
-func (w *world) watchWhole(done <-chan struct{}, items int) (looks int) {
-	c := w.on(w.connect("watcher", cosmos.EmulatorKey), "items")
-	for {
-		all, _, err := query(w.t, c, "SELECT VALUE c.n FROM c", pk("p"), nil)
-		if err != nil || len(all) != items || len(slices.Compact(all)) != 1 {
-			w.t.Errorf("a watcher has seen %v (%v)", all, err)
-			return looks
-		}
-		looks++
-		select {
-		case <-done:
-			return looks
-		default:
-		}
-	}
 }
 
 func TestABatchDoesNotFindWhatHasExpired(t *testing.T) { // V2

@@ -54,6 +54,8 @@ var rules = []guarded{
 	{"Date and _ts are of one clock", "one-clock", "TestDateAndTimestampAreOfOneClock"},
 
 	{"session tokens rise", "session-rises", "TestSessionTokensRise"},
+	{"a session sees its own writes", "session-read", "TestALaggingReplicaShowsThePastToReadsWithoutTheToken"},
+	{"strong reads never lag", "strong-read", "TestStrongReadsNeverLag"},
 	{"a session that is ahead is not answered", "session-reached", "TestSubstatusesTellRefusalsApart"},
 	{"the change feed is in the order of the changes", "feed-order", "TestTheChangeFeedGivesEachItemOnceAtItsNewestVersion"},
 	{"a continuation survives writes", "continuation", "TestAContinuationGoesOnWhereItWasWhateverIsWrittenBetween"},

@@ -279,6 +279,16 @@ func TestAThrottledClientWaitsAsLongAsItIsTold(t *testing.T) {
 	})
 }
 
+// sessionOf is the session token of a refusal.
+func sessionOf(t *testing.T, err error) string {
+	t.Helper()
+	var response *azcore.ResponseError
+	if !errors.As(err, &response) {
+		t.Fatalf("no refusal: %v", err)
+	}
+	return response.RawResponse.Header.Get("x-ms-session-token")
+}
+
 func TestSessionTokensRise(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t)
@@ -296,15 +306,7 @@ func TestSessionTokensRise(t *testing.T) {
 			}
 			last = n
 		}
-		token := func(err error) *string {
-			t.Helper()
-			var response *azcore.ResponseError
-			if !errors.As(err, &response) {
-				t.Fatalf("no refusal: %v", err)
-			}
-			text := response.RawResponse.Header.Get("x-ms-session-token")
-			return &text
-		}
+		token := func(err error) *string { return new(sessionOf(t, err)) }
 		created := must2(c.CreateItem(t.Context(), pk("p"), []byte(`{"id":"1","pk":"p"}`), nil))(t)
 		seen(created.SessionToken, 1)
 		for name, do := range writes() {

@@ -8,6 +8,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"oneeffect/emulator/control"
 )
 
 // What an index finds is what looking at every item finds: the same results in the
@@ -42,6 +44,7 @@ type indexWorld struct {
 func newIndexWorld(t *testing.T, seed uint64) *indexWorld {
 	t.Helper()
 	w := &indexWorld{t: t, random: rand.New(rand.NewPCG(seed, 1)), store: newStore(nil, func(string) bool { return false }), now: clock{1_000_000, true, true, true}}
+	w.store.hub = control.New()
 	body, err := parseObject([]byte(`{"id":"k","defaultTtl":-1,"partitionKey":{"kind":"Hash","paths":["/pk"]},
 		"indexingPolicy":{"includedPaths":[{"path":"/*"}],"excludedPaths":[{"path":"/hidden/?"}]}}`))
 	if err != nil {

@@ -78,6 +78,7 @@ func serve(h *control.Hub, o Options, held *store) *Server {
 	if o.Consistency == "" {
 		o.Consistency = "Session"
 	}
+	held.hub = h
 	s := &Server{hub: h, options: o, store: held}
 	s.key, _ = base64.StdEncoding.DecodeString(o.Key) // authorizeKey says what is wrong
 	s.transport = inprocess.Transport(s)

@@ -7,6 +7,8 @@ import (
 	"math/rand/v2"
 	"slices"
 	"strings"
+
+	"oneeffect/emulator/control"
 )
 
 // store is everything the account holds, in memory. Its one lock is held for the
@@ -26,6 +28,7 @@ type store struct {
 	stamps    uint64            // of etags
 
 	off func(rule string) bool // whether a rule of the account is switched off, see control
+	hub *control.Hub           // whose clock and lags count
 }
 
 // database is a name for containers.
@@ -45,8 +48,10 @@ type container struct {
 	body     *object // the definition, with system properties
 	etag     string
 	settings settings
-	kept     keeper // the store's
-	bucket   string // there
+	entity   string   // its name in rules
+	replica  *replica // nil unless it lags
+	kept     keeper   // the store's
+	bucket   string   // there
 
 	lsn      uint64 // of the newest commit
 	ordinals uint64 // items made so far
@@ -60,7 +65,7 @@ func newStore(kept keeper, off func(rule string) bool) *store {
 // newContainer makes an empty one that nobody sees yet.
 func (s *store) newContainer(id string, serial uint32, d *database) *container {
 	return &container{
-		id: id, rid: ridOf(databaseBytes(d.serial), containerBytes(serial)), serial: serial, database: d,
+		id: id, entity: strings.ToLower(id), rid: ridOf(databaseBytes(d.serial), containerBytes(serial)), serial: serial, database: d,
 		kept: s.kept, bucket: fmt.Sprintf("items %08x", serial), held: nothingHeld(),
 	}
 }
