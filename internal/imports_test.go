@@ -100,7 +100,7 @@ var architecture = []row{
 	{pkg: "internal/downstream", ring: "adapter"},
 
 	{pkg: "internal/telemetry", ring: "support"},
-	{pkg: "internal/horizon", ring: "support", toCome: true},
+	{pkg: "internal/horizon", ring: "support"},
 	{pkg: "internal/evidence", ring: "evidence", toCome: true},
 	{pkg: "internal/sim", ring: "tests"},
 	{pkg: "internal/variants", ring: "tests"},
