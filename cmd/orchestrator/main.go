@@ -4,6 +4,7 @@ package main
 
 import (
 	"context"
+	"crypto/rand"
 	"errors"
 	"flag"
 	"fmt"
@@ -16,6 +17,8 @@ import (
 	"time"
 
 	"oneeffect/cmd/internal/process"
+	"oneeffect/internal/execution"
+	"oneeffect/internal/horizon"
 	"oneeffect/internal/message"
 	"oneeffect/internal/orchestrator"
 	"oneeffect/internal/servicebus"
@@ -79,13 +82,33 @@ func (s settings) check() error {
 			errs = append(errs, fmt.Errorf("-%s %v: it must be positive", d.flag, d.value))
 		}
 	}
-	if s.send >= s.relayAge {
-		errs = append(errs, fmt.Errorf("-send-timeout %v must be shorter than -relay-age %v, else the relay sends what is still being sent", s.send, s.relayAge))
+	violations, _ := horizon.Check(s.horizon())
+	return errors.Join(append(errs, horizon.Errors(violations))...)
+}
+
+// horizon is what this orchestrator knows of the settings that must fit together,
+// by the names that an operator changes them by.
+func (s settings) horizon() horizon.Settings {
+	suffix := len(message.CopyMessageID("", rand.Text())) // the longest; a run or a fence has at most 19 digits
+	return horizon.Settings{
+		Events: horizon.Entity{Lock: horizon.Is("-lock", s.lock)},
+		Orchestrator: horizon.Orchestrator{
+			Process: horizon.Process{
+				StoreTimeout:  horizon.Is("-store-timeout", s.StoreLimit),
+				SettleTimeout: horizon.Is("-settle-timeout", s.settle),
+				LockRenewal:   horizon.Constant("the renewal of locks", s.lock/3),
+				Grace:         horizon.Is("-grace", s.grace),
+			},
+			SendTimeout: horizon.Is("-send-timeout", s.send),
+			RelayAge:    horizon.Is("-relay-age", s.relayAge),
+			RelayPeriod: horizon.Is("-relay-period", s.relayPeriod),
+			MaxMessage:  horizon.Is("-max-message", s.maxMessage),
+			Reconciler:  horizon.Constant("the reconciler", false),
+		},
+		TaskLife:        horizon.Constant("the life of a task", execution.NotAfterAfter),
+		ExecutionID:     horizon.Constant("an execution's id", message.MaxExecutionID),
+		MessageIDSuffix: horizon.Constant("what a copy's MessageID has behind it", suffix),
 	}
-	if s.grace <= s.settle {
-		errs = append(errs, fmt.Errorf("-grace %v must be longer than -settle-timeout %v", s.grace, s.settle))
-	}
-	return errors.Join(errs...)
 }
 
 func run(ctx context.Context, args []string, env process.Environment, stdout, stderr io.Writer) (err error) {
@@ -94,6 +117,8 @@ func run(ctx context.Context, args []string, env process.Environment, stdout, st
 		return err
 	}
 	log := s.Logger(stderr)
+	_, unchecked := horizon.Check(s.horizon())
+	horizon.Log(ctx, log, unchecked)
 	traces, err := telemetry.Start(ctx, telemetry.Options{Service: "orchestrator", Instance: s.ID, Getenv: env.Get})
 	if err != nil {
 		return err
@@ -125,7 +150,7 @@ func run(ctx context.Context, args []string, env process.Environment, stdout, st
 	}
 	receiver := servicebus.Receiver{
 		Client: out.ServiceBus, Topic: message.TaskEvents, Subscription: message.Orchestrator, Slots: s.slots,
-		LockDuration: s.lock, SettleTimeout: s.settle, Grace: s.grace - s.settle, Throttle: throttle, Log: log,
+		LockDuration: s.lock, SettleTimeout: s.settle, Grace: s.grace - s.settle - horizon.Closing, Throttle: throttle, Log: log,
 	}
 	fmt.Fprintf(stdout, "http %s\nready\n", listener.Addr())
 	parts, ctx := errgroup.WithContext(ctx)

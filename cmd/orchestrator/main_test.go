@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"oneeffect/cmd/internal/process"
+	"oneeffect/internal/horizon"
 )
 
 // environment is that of an orchestrator whose broker and store are not there.
@@ -26,11 +27,12 @@ func TestSettingsThatContradictEachOtherAreRefused(t *testing.T) {
 		"-listen=example:8080":          "loopback",
 		"-listen=8080":                  "host:port",
 		"-slots=0":                      "-slots",
-		"-send-timeout=30s":             "-send-timeout",
-		"-grace=10s":                    "-grace",
+		"-send-timeout=30s":             "H17: -send-timeout 30s must be less than -relay-age 30s",
+		"-grace=25s":                    "H23: -store-timeout 10s + -settle-timeout 10s + 5s = 25s must be less than -grace 25s",
 		"-relay-period=0s":              "-relay-period",
 		"-max-message=0":                "-max-message",
 		"-lock=0s":                      "-lock",
+		"-lock=301s":                    "H1: -lock 5m1s must be at most 5m",
 		"-send-timeout=-1s":             "-send-timeout",
 		"-settle-timeout=0s":            "-settle-timeout",
 		"-store-timeout=0s":             "-store-timeout",
@@ -40,6 +42,20 @@ func TestSettingsThatContradictEachOtherAreRefused(t *testing.T) {
 		if err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: %v, want an error about %s", flag, err, want)
 		}
+	}
+}
+
+// What the flags default to is what is proposed to deployments. There is no
+// reconciler yet.
+func TestTheFlagsDefaultToWhatIsProposed(t *testing.T) {
+	s, err := parse([]string{"-id=o"}, environment, io.Discard)
+	if err != nil {
+		t.Fatal(err)
+	}
+	known := s.horizon()
+	known.Orchestrator.Reconciler.Name = ""
+	for _, difference := range horizon.Differences(known, horizon.Defaults()) {
+		t.Error(difference)
 	}
 }
 

@@ -51,6 +51,9 @@ func run(ctx context.Context, args []string, env process.Environment, stdout, st
 	if err != nil {
 		return err
 	}
+	if err := s.fit(ctx, handlers, log); err != nil {
+		return err
+	}
 	throttle := servicebus.NewThrottle()
 	out, err := s.Connect(traces, log, throttle.Pull)
 	if err != nil {
@@ -115,9 +118,6 @@ func readHandlers(s settings, env process.Environment, options downstream.Option
 		}
 		h, err := d.Handler(options)
 		if err != nil {
-			return nil, fmt.Errorf("%s: %w", s.handlers, err)
-		}
-		if err := s.fits(h.Declaration()); err != nil {
 			return nil, fmt.Errorf("%s: %w", s.handlers, err)
 		}
 		handlers[h.Declaration().Type] = h

@@ -8,12 +8,10 @@ import (
 	"time"
 
 	"oneeffect/cmd/internal/process"
-	"oneeffect/internal/execution"
-	"oneeffect/internal/message"
+	"oneeffect/internal/horizon"
 )
 
-// settings of a worker. The relations between its durations are checked: a wrong
-// pair is the commonest way to lose "one effect".
+// settings of a worker. How they must fit together stands in internal/horizon.
 type settings struct {
 	process.Settings
 	handlers string
@@ -55,7 +53,8 @@ func parse(args []string, env process.Environment, stderr io.Writer) (settings, 
 	return s, err
 }
 
-// check holds the relations that concern a worker alone, in the operator's words.
+// check finds every mistake that does not take the handlers to see, in the
+// operator's words.
 func (s settings) check() error {
 	var errs []error
 	must := func(holds bool, format string, args ...any) {
@@ -72,54 +71,13 @@ func (s settings) check() error {
 	} {
 		must(d.value > 0, "-%s %v: it must be positive", d.flag, d.value)
 	}
-	trust := s.lease - s.ownerMargin
 	must(s.slots >= 1, "-slots %d: at least 1", s.slots)
 	must(s.lease >= time.Second && s.lease%time.Second == 0, "-lease %v: whole seconds, since the store's clock has no finer ones", s.lease)
-	must(s.challengerMargin >= time.Second, "-challenger-margin %v: at least 1s, the resolution of the store's clock", s.challengerMargin)
-	must(2*s.renewal+s.StoreLimit <= trust, "two renewals and a write (2 x %v + %v) must fit into -lease less -owner-margin (%v), else one slow answer loses the lease: shorten -renewal or -store-timeout, or lengthen -lease", s.renewal, s.StoreLimit, trust)
-	must(s.StoreLimit <= s.renewal/2, "-store-timeout %v must be at most half of the renewal period %v, else a renewal outlives what it renews", s.StoreLimit, s.renewal)
-	late := max(0, s.lease+s.challengerMargin+time.Second+s.StoreLimit-s.lock)
-	must(s.busyWait >= late, "-busy-wait %v must be at least %v (lease + challenger margin + 1s + store timeout - lock), else a takeover takes a detour", s.busyWait, late)
-	must(s.busyWait+s.StoreLimit+s.settle < s.lock, "-busy-wait, -store-timeout and -settle-timeout (%v) must be shorter than -lock %v", s.busyWait+s.StoreLimit+s.settle, s.lock)
-	must(s.publish+s.settle <= s.lock/2, "-publish-timeout and -settle-timeout (%v) must fit into half of -lock %v, else messages are settled after their lock", s.publish+s.settle, s.lock)
-	must(s.maxAttempts >= 1 && s.maxAttempts <= s.maxDelivery-2, "-max-attempts %d must be 1 to %d (-max-delivery less 2), else the broker's reason hides the claim's", s.maxAttempts, s.maxDelivery-2)
-	must(s.drain() > 0, "-grace %v must be longer than -store-timeout, -settle-timeout and %v (%v), which giving back and closing take", s.grace, closing, s.grace-s.drain())
-	return errors.Join(errs...)
+	must(s.maxAttempts >= 1, "-max-attempts %d: at least 1", s.maxAttempts)
+	violations, _ := horizon.Check(s.horizon(nil))
+	return errors.Join(append(errs, horizon.Errors(violations))...)
 }
-
-// closing is what a process needs to close its connections and flush its telemetry.
-const closing = 5 * time.Second
 
 // drain is how long tasks may run on after SIGTERM. What is left of the grace is
 // for a claim to be given back, its message to be settled, and the end.
-func (s settings) drain() time.Duration { return s.grace - s.StoreLimit - s.settle - closing }
-
-// story is the longest that a task may take from its first call to its last, left
-// to itself: every start dies at its end, waits for lock and lease to run out, and
-// backs off.
-func (s settings) story(d message.Declaration) time.Duration {
-	attempt := s.StoreLimit + d.Timeout + s.StoreLimit + s.publish
-	return time.Duration(s.maxAttempts) * (attempt + max(s.lock, s.lease+s.challengerMargin) + s.busyWait + d.BackoffMax)
-}
-
-// fits holds the relations between the worker's durations and what a handler declares.
-func (s settings) fits(d message.Declaration) error {
-	var errs []error
-	if need, trust := d.Timeout+s.StoreLimit, s.lease-s.ownerMargin; need > trust {
-		errs = append(errs, fmt.Errorf("a call and a write (%v) must fit into -lease less -owner-margin (%v): shorten the handler's timeout or lengthen the lease", need, trust))
-	}
-	if d.Timeout > s.drain() {
-		errs = append(errs, fmt.Errorf("a call (%v) must fit into what -grace leaves for running tasks (%v), else every deploy cuts calls off: shorten the handler's timeout or lengthen -grace", d.Timeout, s.drain()))
-	}
-	story := s.story(d)
-	if window := d.KeyWindow - s.keyMargin; d.Keyed && story > window {
-		errs = append(errs, fmt.Errorf("a task may be tried for %v, and the downstream is sure of its key for %v (window less -key-margin): lower -max-attempts or the handler's backoff, else a late call may be a second effect", story, window))
-	}
-	if least := execution.NotAfterAfter + story + 24*time.Hour; s.keep < least {
-		errs = append(errs, fmt.Errorf("-keep %v must be at least %v (the life of a task, its tries and a day), else a claim is forgotten while a message of it lives: a second effect", s.keep, least))
-	}
-	if err := errors.Join(errs...); err != nil {
-		return fmt.Errorf("%s: %w", d.Type, err)
-	}
-	return nil
-}
+func (s settings) drain() time.Duration { return s.grace - s.StoreLimit - s.settle - horizon.Closing }

@@ -13,6 +13,8 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"net"
+	"net/url"
 	"os"
 	"slices"
 	"strings"
@@ -129,6 +131,23 @@ func (s *Settings) Parse(flags *flag.FlagSet, args []string, env Environment, ch
 		errs = append(errs, errors.New("no Cosmos DB: give -cosmos-endpoint"))
 	}
 	return errors.Join(append(errs, check())...)
+}
+
+// storeSkew is what the clocks of the store's gateway and its replicas may differ by.
+const storeSkew = 4 * time.Second
+
+// StoreSkew is how far apart two clocks of the store may be: none on this machine's
+// loopback, where the store is one process with one clock.
+func (s *Settings) StoreSkew() time.Duration {
+	at, err := url.Parse(s.Endpoint)
+	if err != nil {
+		return storeSkew
+	}
+	host := at.Hostname()
+	if ip := net.ParseIP(host); host == "localhost" || ip != nil && ip.IsLoopback() {
+		return 0
+	}
+	return storeSkew
 }
 
 // Logger writes JSON lines.
