@@ -63,6 +63,7 @@ func demo(ctx context.Context, bin string, args []string, stdout, stderr io.Writ
 	flags := flag.NewFlagSet("local demo", flag.ContinueOnError)
 	flags.SetOutput(stderr)
 	lie := flags.String("lie", "", "make it fail, to see that it can: "+lieForgetful+", "+lieNoKill+", "+lieLock+", "+lieNoDuplicate+" or "+lieNoIfMatch)
+	entra := flags.Bool("entra", false, "broker and store over TLS, and everybody signs in with a managed identity, as in Azure")
 	if err := flags.Parse(args); err != nil {
 		return err
 	}
@@ -73,7 +74,7 @@ func demo(ctx context.Context, bin string, args []string, stdout, stderr io.Writ
 	if err != nil {
 		return err
 	}
-	d := &demonstration{system: &system{bin: bin, dir: logs}, out: stdout, lie: *lie, started: time.Now()}
+	d := &demonstration{system: &system{bin: bin, dir: logs}, out: stdout, lie: *lie, entra: *entra, started: time.Now()}
 	defer d.stop()
 	result := d.perform(ctx)
 	if os.Getenv("KEEP") == "1" && ctx.Err() == nil {
@@ -90,6 +91,7 @@ type demonstration struct {
 	*system
 	out      io.Writer
 	lie      string
+	entra    bool
 	started  time.Time
 	events   *controller
 	store    *cosmos.Database
@@ -144,8 +146,12 @@ func (d *demonstration) prepare(ctx context.Context) error {
 	if err := errors.Join(os.WriteFile(entities, demoEntities, 0o600), os.WriteFile(d.handlers, demoHandlers, 0o600)); err != nil {
 		return fmt.Errorf("write the demo's settings: %w", err)
 	}
-	err := d.emulator(ctx, "-amqp=127.0.0.1:0", "-cosmos=127.0.0.1:0", "-downstream=127.0.0.1:0", "-control=127.0.0.1:0", "-config="+entities)
-	if err != nil {
+	args := []string{"-amqp=127.0.0.1:0", "-cosmos=127.0.0.1:0", "-downstream=127.0.0.1:0", "-control=127.0.0.1:0", "-config=" + entities}
+	if d.entra {
+		d.authority = filepath.Join(d.dir, "ca.pem")
+		args = append(args, "-msi=127.0.0.1:0", "-ca-file="+d.authority)
+	}
+	if err := d.emulator(ctx, args...); err != nil {
 		return err
 	}
 	d.events = &controller{address: d.control}
@@ -154,6 +160,7 @@ func (d *demonstration) prepare(ctx context.Context) error {
 			return err
 		}
 	}
+	var err error
 	if d.store, err = d.database(ctx); err != nil {
 		return err
 	}

@@ -55,6 +55,14 @@ func TestTheDemoObservesEveryArrowAndFailsWhenItIsLiedTo(t *testing.T) {
 			t.Errorf("last line %q, exit status %d", last, status)
 		}
 	})
+	// As in Azure: no key is told to anyone, and every connection of orchestrator and
+	// workers to broker and store is TLS.
+	t.Run("with TLS and a managed identity", func(t *testing.T) {
+		lines, status := runDemo(t, bin, "-entra")
+		if last := lines[len(lines)-1]; last != "demo: 14/14 arrows observed, 1 effect, 1 transition" || status != 0 {
+			t.Errorf("last line %q, exit status %d", last, status)
+		}
+	})
 	for lie, missed := range map[string]int{ // the first arrow that cannot be observed
 		lieForgetful:   9,
 		lieNoKill:      5,

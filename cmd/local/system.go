@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"sync"
 	"time"
 
@@ -25,6 +26,11 @@ type system struct {
 	children []*child
 
 	amqp, cosmos, downstream, control, api string // addresses
+
+	// With an identity, processes reach broker and store as they do in Azure: over TLS
+	// and with tokens, and they are told no key.
+	identity  string // address of the managed identity; empty: keys, without TLS
+	authority string // file of the certificate authority
 }
 
 // emulator starts the emulators; args choose addresses and configuration.
@@ -35,12 +41,13 @@ func (s *system) emulator(ctx context.Context, args ...string) error {
 	}
 	s.amqp, s.cosmos = c.addresses["amqp"], c.addresses["cosmos"]
 	s.downstream, s.control = c.addresses["downstream"], c.addresses["control"]
+	s.identity = c.addresses["msi"]
 	return nil
 }
 
 // orchestrator starts the orchestrator.
 func (s *system) orchestrator(ctx context.Context, listen string, args ...string) error {
-	c, err := s.start(ctx, "orchestrator", "orchestrator", append([]string{"-id", "orchestrator", "-cosmos-endpoint", s.cosmosURL(), "-listen", listen}, args...)...)
+	c, err := s.start(ctx, "orchestrator", "orchestrator", slices.Concat([]string{"-id", "orchestrator", "-listen", listen}, s.endpoints(), args)...)
 	if err != nil {
 		return err
 	}
@@ -50,7 +57,7 @@ func (s *system) orchestrator(ctx context.Context, listen string, args ...string
 
 // worker starts one worker.
 func (s *system) worker(ctx context.Context, id, handlers string, args ...string) (*child, error) {
-	return s.start(ctx, id, "worker", append([]string{"-id", id, "-cosmos-endpoint", s.cosmosURL(), "-handlers", handlers}, args...)...)
+	return s.start(ctx, id, "worker", slices.Concat([]string{"-id", id, "-handlers", handlers}, s.endpoints(), args)...)
 }
 
 func (s *system) start(ctx context.Context, name, program string, args ...string) (*child, error) {
@@ -67,12 +74,22 @@ func (s *system) environment() []string {
 	if s.amqp == "" {
 		return nil
 	}
-	return []string{
-		"SERVICEBUS_CONNECTION_STRING=" + s.connectionString(),
-		"COSMOS_KEY=" + cosmosKey,
-		"CRM_URL=http://" + s.downstream,
-		"PRINT_URL=http://" + s.downstream,
+	downstreams := []string{"CRM_URL=http://" + s.downstream, "PRINT_URL=http://" + s.downstream}
+	if s.identity != "" {
+		return append(downstreams,
+			"AZURE_TOKEN_CREDENTIALS=ManagedIdentityCredential",
+			"IDENTITY_ENDPOINT=http://"+s.identity+"/msi", "IDENTITY_HEADER=local",
+			"SSL_CERT_FILE="+s.authority)
 	}
+	return append(downstreams, "SERVICEBUS_CONNECTION_STRING="+s.connectionString(), "COSMOS_KEY="+cosmosKey)
+}
+
+// endpoints are the flags that say where broker and store are.
+func (s *system) endpoints() []string {
+	if s.identity != "" {
+		return []string{"-servicebus-namespace", s.amqp, "-cosmos-endpoint", "https://" + s.cosmos}
+	}
+	return []string{"-cosmos-endpoint", s.cosmosURL()}
 }
 
 func (s *system) connectionString() string {
