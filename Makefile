@@ -15,7 +15,7 @@ GOLANGCI_LINT_VERSION := v2.15.0
 # Commands whose time has not come. They fail, so that nobody mistakes their silence for success.
 NOT_BUILT := crash sim evidence soak otel-check drill k8s-dryrun infra-check
 
-run: build ## the whole system on this machine's loopback, until Ctrl-C (messages stay in .local/data: delete it to start afresh)
+run: build ## the whole system on this machine's loopback, until Ctrl-C (what it holds stays in .local/data: delete it to start afresh)
 	@bin/local up
 
 demo: build ## the fourteen arrows with real processes and a real kill, each printed as it is observed (KEEP=1: leave everything up)

@@ -12,8 +12,8 @@
 // It listens on loopback only, unless -expose is given: its keys are published in
 // every emulator's documentation, and whoever reaches the control port rules it.
 //
-// Everything is in memory. With -data, Service Bus keeps its entities and messages
-// in a folder, and an acknowledged message outlives the process however it ends.
+// Everything is in memory. With -data, Service Bus and Cosmos DB keep what they hold
+// in a folder, and what they have acknowledged outlives the process however it ends.
 //
 // It prints one line per listener, its name and its address, then "ready". It
 // ends at SIGINT or SIGTERM, after everything it started has ended.
@@ -147,13 +147,29 @@ func assemble(s settings, log *slog.Logger) (*emulators, error) {
 	if err != nil {
 		return nil, err
 	}
+	store, err := openAccount(hub, account, s.data)
+	if err != nil {
+		return nil, errors.Join(err, broker.Close())
+	}
 	return &emulators{
 		hub:      hub,
 		broker:   broker,
-		store:    cosmos.New(hub, account),
+		store:    store,
 		world:    downstream.New(hub),
 		identity: issuer,
 	}, nil
+}
+
+// openAccount makes the account, in memory or in the data folder.
+func openAccount(hub *control.Hub, o cosmos.Options, data string) (*cosmos.Server, error) {
+	if data == "" {
+		return cosmos.New(hub, o), nil
+	}
+	store, err := cosmos.Open(hub, o, data)
+	if err != nil {
+		return nil, fmt.Errorf("-data %s: %w", data, err)
+	}
+	return store, nil
 }
 
 // listeners says what answers at which address.
@@ -230,7 +246,7 @@ func readConfig(path string) (servicebus.Config, error) {
 }
 
 // serve answers on every listener until the context ends, one of them breaks or what
-// Service Bus has to keep cannot be written, and returns when nothing is left running.
+// has to be kept cannot be written, and returns when nothing is left running.
 func (e *emulators) serve(life context.Context, listeners []*listener, stdout io.Writer) error {
 	ctx, end := context.WithCancelCause(life)
 	defer end(nil)
@@ -247,6 +263,8 @@ func (e *emulators) serve(life context.Context, listeners []*listener, stdout io
 	select {
 	case <-e.broker.Failed():
 		end(e.broker.Err())
+	case <-e.store.Failed():
+		end(e.store.Err())
 	case <-ctx.Done():
 	}
 	e.hub.Close() // first, since handlers may be held by a rule or wait for an event

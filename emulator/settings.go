@@ -30,7 +30,7 @@ type settings struct {
 	tlsHosts list   // what the certificate is good for, besides the addresses
 	expose   bool
 
-	data       string // folder that Service Bus keeps everything in, "" for none
+	data       string // folder that Service Bus and Cosmos DB keep everything in, "" for none
 	cpuProfile string // where a CPU profile of the run is written, "" for nowhere
 }
 
@@ -75,7 +75,7 @@ func parse(args []string, stdout io.Writer) (settings, error) {
 	flags.StringVar(&s.caFile, "ca-file", "", "write the certificate authority of this run to a `file`, for clients that come by TLS")
 	flags.Var(&s.tlsHosts, "tls-host", "`host` that clients reach the emulator by, for its certificate; several times, or with commas")
 	flags.BoolVar(&s.expose, "expose", false, "allow addresses that other machines can reach; the keys are public")
-	flags.StringVar(&s.data, "data", "", "`folder` in which Service Bus keeps everything beyond the end of the emulator; delete it to start afresh (default: in memory)")
+	flags.StringVar(&s.data, "data", "", "`folder` in which Service Bus and Cosmos DB keep everything beyond the end of the emulator; delete it to start afresh (default: in memory)")
 	flags.StringVar(&s.cpuProfile, "cpuprofile", "", "write a CPU profile of the run to a `file`, for go tool pprof")
 	err := flags.Parse(args)
 	if errors.Is(err, flag.ErrHelp) {

@@ -21,7 +21,7 @@ func up(ctx context.Context, bin string, args []string, stdout, stderr io.Writer
 	api := flags.String("api", "127.0.0.1:8080", "address of the orchestrator")
 	handlers := flags.String("handlers", "handlers.yaml", "file that declares the handlers")
 	dir := flags.String("dir", ".local/log", "folder for the logs")
-	data := flags.String("data", ".local/data", "folder in which messages outlive the emulators; delete it to start afresh, \"\" keeps nothing")
+	data := flags.String("data", ".local/data", "folder in which messages and documents outlive the emulators; delete it to start afresh, \"\" keeps nothing")
 	if err := flags.Parse(args); err != nil {
 		return err
 	}
@@ -61,7 +61,7 @@ func up(ctx context.Context, bin string, args []string, stdout, stderr io.Writer
 	}
 	fmt.Fprintf(stdout, "orchestrator  http://%s\ndownstream    http://%s/ledger\ncontrol       http://%s/control/events\nlogs          %s\n", s.api, s.downstream, s.control, s.dir)
 	if *data != "" {
-		fmt.Fprintf(stdout, "messages      %s (delete it to start afresh)\n", *data)
+		fmt.Fprintf(stdout, "data          %s (delete it to start afresh)\n", *data)
 	}
 	if err := s.sample(ctx, stdout); err != nil {
 		return err

@@ -6,10 +6,4 @@ import "oneeffect/emulator/control"
 type Keeper = keeper
 
 // OpenOn opens the account that a keeper of a test holds.
-func OpenOn(h *control.Hub, o Options, kept Keeper) (*Server, error) {
-	held, err := restored(kept, h.Off)
-	if err != nil {
-		return nil, err
-	}
-	return serve(h, o, held), nil
-}
+func OpenOn(h *control.Hub, o Options, kept Keeper) (*Server, error) { return openOn(h, o, kept) }

@@ -1,9 +1,38 @@
 package cosmos
 
 import (
+	"errors"
 	"net/http"
+	"path/filepath"
 	"sync"
+
+	"oneeffect/emulator/control"
+	"oneeffect/emulator/disk"
 )
+
+// FolderName is the account's folder within the data folder.
+const FolderName = "cosmos"
+
+// Open makes an account that is kept in a folder, or goes on with the one that is there. Close must be called.
+func Open(h *control.Hub, o Options, folder string) (*Server, error) {
+	file, err := disk.Open(filepath.Join(folder, FolderName), disk.Options{Schema: schema})
+	if err != nil {
+		return nil, err
+	}
+	s, err := openOn(h, o, file)
+	if err != nil {
+		return nil, errors.Join(err, file.Close())
+	}
+	return s, nil
+}
+
+func openOn(h *control.Hub, o Options, kept keeper) (*Server, error) {
+	held, err := restored(kept, h.Off)
+	if err != nil {
+		return nil, err
+	}
+	return serve(h, o, held), nil
+}
 
 // keeper is where the store writes what outlives the process, disk.Store. What is done between Begin and End is there
 // whole or not at all, and nothing is there without all that was done before.

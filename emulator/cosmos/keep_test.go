@@ -2,6 +2,7 @@ package cosmos_test
 
 import (
 	"errors"
+	"flag"
 	"io"
 	"maps"
 	"net/http"
@@ -17,6 +18,8 @@ import (
 	"oneeffect/emulator/control"
 	"oneeffect/emulator/cosmos"
 )
+
+var kept = flag.Bool("kept", false, "run the tests on an account that is kept in a folder")
 
 // paper is a keeper that keeps what it is told when the test says so, and remembers in which pieces it was told.
 type paper struct {

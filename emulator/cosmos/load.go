@@ -4,6 +4,8 @@ import (
 	"bytes"
 	"encoding/binary"
 	"fmt"
+
+	"oneeffect/emulator/disk"
 )
 
 // loading is the reading of what was kept.
@@ -21,7 +23,7 @@ func restored(kept keeper, off func(rule string) bool) (*store, error) {
 	}
 	err := kept.Load(func(bucket string, key, value []byte) error {
 		if err := l.record(bucket, key, value); err != nil {
-			return fmt.Errorf("%s, key %x: %w", bucket, key, err)
+			return fmt.Errorf("%w: %s, %q: %w; use the emulator that wrote it, or delete the folder to start afresh", disk.ErrData, bucket, key, err)
 		}
 		return nil
 	})

@@ -19,6 +19,10 @@ import (
 //	  ordinal        an item: its lsn, its place in that commit, the length of its partition, that partition, its text
 //	  'n'            the container's lsn, its last ordinal, and the last stamp at that time
 const (
+	// schema is the version of what is described above. Another version is refused, never converted: the data is that of
+	// a machine for development.
+	schema = "cosmos 1"
+
 	bucketAccount = "account"
 	kindNumbers   = 'a'
 	kindDatabase  = 'b'

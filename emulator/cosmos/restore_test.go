@@ -1,6 +1,7 @@
 package cosmos_test
 
 import (
+	"errors"
 	"fmt"
 	"maps"
 	"math/rand/v2"
@@ -15,6 +16,7 @@ import (
 
 	"oneeffect/emulator/control"
 	"oneeffect/emulator/cosmos"
+	"oneeffect/emulator/disk"
 )
 
 // seen is everything that a client can see of the account, by request.
@@ -146,6 +148,30 @@ func TestWhereverItIsCutWhatWasKeptIsWhole(t *testing.T) { // V9
 			}
 		}
 	})
+}
+
+func TestAnAccountIsKeptInAFolder(t *testing.T) { // V9
+	folder := t.TempDir()
+	var before map[string]string
+	for start := range 3 {
+		w := &world{t: t, hub: control.New()}
+		w.server = must2(cosmos.Open(w.hub, cosmos.Options{}, folder))(t)
+		w.send(request{method: "POST", path: "/dbs", body: `{"id":"oneeffect"}`})
+		if start > 0 {
+			same(t, fmt.Sprintf("start %d", start), seen(w), before)
+		}
+		for n := range 60 {
+			step(w, rand.New(rand.NewPCG(uint64(start), uint64(n))), n)
+		}
+		before = seen(w)
+		if _, err := cosmos.Open(w.hub, cosmos.Options{}, folder); !errors.Is(err, disk.ErrData) {
+			t.Errorf("the folder was opened twice: %v", err)
+		}
+		w.hub.Close()
+		if err := w.server.Close(); err != nil {
+			t.Error(err)
+		}
+	}
 }
 
 func TestNoNumberIsGivenTwice(t *testing.T) { // V9

@@ -1,5 +1,5 @@
-// Package cosmos is a Cosmos DB account (NoSQL API) over HTTP, in memory: an
-// independent witness for programs that use the real SDK. It shares no code with
+// Package cosmos is a Cosmos DB account (NoSQL API) over HTTP, in memory or kept on
+// disk: an independent witness for programs that use the real SDK. It shares no code with
 // what it is used to test, and where the service and it could differ it is the
 // stricter of the two.
 //
@@ -68,7 +68,7 @@ type Server struct {
 	transport *inprocess.RoundTripper
 }
 
-// New makes an empty account whose clock, rules, switches and event log are the hub's.
+// New makes an empty account in memory, whose clock, rules, switches and event log are the hub's.
 func New(h *control.Hub, o Options) *Server { return serve(h, o, newStore(nil, h.Off)) }
 
 func serve(h *control.Hub, o Options, held *store) *Server {

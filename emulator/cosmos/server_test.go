@@ -39,6 +39,9 @@ func newWorldOn(t *testing.T, hub *control.Hub, o cosmos.Options) *world {
 	w := &world{t: t, hub: hub}
 	broken.Break(t, w.hub)
 	w.server = cosmos.New(w.hub, o)
+	if *kept {
+		w.server = must2(cosmos.Open(w.hub, o, t.TempDir()))(t)
+	}
 	t.Cleanup(func() {
 		w.hub.Close()
 		_ = w.server.Close()
