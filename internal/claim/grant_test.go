@@ -197,7 +197,7 @@ func TestAFailureWhoseAnswerIsLostIsWrittenOnce(t *testing.T) { // C9, C10
 
 func TestATakeSurvivesAThrottledOrFailingStore(t *testing.T) { // C9
 	for _, g := range grants {
-		for _, status := range []int{http.StatusTooManyRequests, http.StatusServiceUnavailable, http.StatusInternalServerError, http.StatusRequestTimeout, 449} {
+		for _, status := range []int{http.StatusTooManyRequests, http.StatusServiceUnavailable, http.StatusInternalServerError, http.StatusRequestTimeout, http.StatusGone, 449} {
 			for _, operation := range []string{g.operation, "read"} {
 				t.Run(fmt.Sprintf("%s/%d to every %s", g.says, status, operation), func(t *testing.T) {
 					inWorld(t, func(t *testing.T, w *world) {

@@ -51,17 +51,19 @@ func TestAWriteWhoseAnswerIsLostIsRecognisedByItsNonce(t *testing.T) { // C9
 func TestAWriteThatWasNotAppliedIsSentAgain(t *testing.T) { // C9
 	for _, write := range writes {
 		for _, cut := range []control.Rule{
-			{Do: "drop"},
-			{Do: "silence"},
-			{Do: "answer", Status: http.StatusTooManyRequests},
-			{Do: "answer", Status: http.StatusServiceUnavailable},
-			{Do: "answer", Status: 449},
+			{Do: "drop", Times: 2},
+			{Do: "silence", Times: 2},
+			{Do: "answer", Status: http.StatusTooManyRequests, Times: 2}, // the SDK's own tries outlast it
+			{Do: "answer", Status: http.StatusTooManyRequests, Times: 9}, // they do not
+			{Do: "answer", Status: http.StatusServiceUnavailable, Times: 2},
+			{Do: "answer", Status: http.StatusGone, Times: 2},
+			{Do: "answer", Status: 449, Times: 2},
 		} {
-			t.Run(fmt.Sprintf("%s/%s %d", write.says, cut.Do, cut.Status), func(t *testing.T) {
+			t.Run(fmt.Sprintf("%s/%s %d for %d times", write.says, cut.Do, cut.Status, cut.Times), func(t *testing.T) {
 				inWorld(t, func(t *testing.T, w *world) {
 					lease := w.grant(w.desk("worker-1"), task())
 					time.Sleep(aMinute)
-					cut.Match, cut.Times = match(write.body), 2
+					cut.Match = match(write.body)
 					w.arm(cut)
 					if err := write.write(t, t.Context(), lease); err != nil {
 						t.Fatal(err)
