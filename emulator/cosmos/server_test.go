@@ -61,12 +61,17 @@ func (w *world) connect(application, key string) *azcosmos.Client {
 
 func (w *world) connectWith(application, key string, retries policy.RetryOptions) *azcosmos.Client {
 	w.t.Helper()
+	return w.connectOver(w.server.Transport(), application, key, retries)
+}
+
+func (w *world) connectOver(transport policy.Transporter, application, key string, retries policy.RetryOptions) *azcosmos.Client {
+	w.t.Helper()
 	credential, err := azcosmos.NewKeyCredential(key)
 	if err != nil {
 		w.t.Fatal(err)
 	}
 	client, err := azcosmos.NewClientWithKey("http://cosmos.test:8081/", credential, &azcosmos.ClientOptions{ClientOptions: azcore.ClientOptions{
-		Transport: w.server.Transport(),
+		Transport: transport,
 		Telemetry: policy.TelemetryOptions{ApplicationID: application},
 		Retry:     retries,
 	}})
