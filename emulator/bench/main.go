@@ -1,11 +1,13 @@
-// Command bench measures the Service Bus emulator from outside: the emulator runs as a process of its own on free
-// loopback ports, the clients run here, and both share this machine's processors. Linux only, for what /proc tells.
+// Command bench measures the emulator from outside: it runs as a process of its own on free loopback ports, the clients
+// run here, and both share this machine's processors. Linux only, for what /proc tells.
 //
 //	sdk     the Go SDK: sends, receives and completes with 64 in flight, in memory and with -data
 //	raw     a client without the SDK, which costs little: what the server itself can do
 //	rules   the same with a rule armed, and with a reader of the event log
 //	depth   what receiving costs in queues of 10³, 10⁵ and 10⁶ messages, and what memory those take
 //	links   1,000 connections with 4 links each: their memory, and what they leave behind
+//	cosmos  azcosmos with 32 callers: in memory, with -data, and against a server that has its answers ready
+//	growth  what is asked of containers of 10³, 10⁵ and 10⁶ items, and what memory those take
 //
 //	go run ./emulator/bench -emulator bin/emulator               all of it: make bench
 //	go run ./emulator/bench -emulator bin/emulator -run sdk,raw  two parts
@@ -34,6 +36,13 @@ import (
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
+	if slices.Equal(os.Args[1:], []string{fixedCommand}) {
+		if err := answerFixed(ctx, os.Stdout); err != nil {
+			fmt.Fprintln(os.Stderr, "bench:", err)
+			os.Exit(1)
+		}
+		return
+	}
 	if err := run(ctx, os.Args[1:], os.Stdout, os.Stderr); err != nil {
 		fmt.Fprintln(os.Stderr, "bench:", err)
 		os.Exit(1)
@@ -65,6 +74,8 @@ func parts() []part {
 		{"rules", measureRules},
 		{"depth", measureDepth},
 		{"links", measureLinks},
+		{"cosmos", measureCosmos},
+		{"growth", measureGrowth},
 	}
 }
 

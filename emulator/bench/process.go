@@ -19,9 +19,9 @@ import (
 // patience is how long the emulator may take to be ready, and to end.
 const patience = 20 * time.Second
 
-// server is one process of the emulator.
+// server is one process of the emulator, or one that answers in its place.
 type server struct {
-	amqp, control string // addresses
+	amqp, cosmos, control string // addresses
 
 	process *os.Process
 	end     context.CancelFunc
@@ -37,9 +37,14 @@ func (b *bench) start(ctx context.Context, name string, flags ...string) (*serve
 	if b.Profile != "" {
 		flags = append(flags, "-cpuprofile", filepath.Join(b.Profile, name+"-server.pprof"))
 	}
+	return launch(ctx, b.Emulator, flags...)
+}
+
+// launch starts a program that says its addresses and that it is ready.
+func launch(ctx context.Context, program string, args ...string) (*server, error) {
 	ctx, end := context.WithCancel(ctx)
 	s := &server{end: end, ended: make(chan struct{})}
-	cmd := exec.CommandContext(ctx, b.Emulator, flags...)
+	cmd := exec.CommandContext(ctx, program, args...)
 	cmd.Cancel = func() error { return cmd.Process.Signal(syscall.SIGTERM) }
 	cmd.WaitDelay = patience
 	cmd.Stderr = &s.stderr
@@ -60,6 +65,8 @@ func (b *bench) start(ctx context.Context, name string, flags ...string) (*serve
 			switch name, address, _ := strings.Cut(lines.Text(), " "); name {
 			case "amqp":
 				s.amqp = address
+			case "cosmos":
+				s.cosmos = address
 			case "control":
 				s.control = address
 			case "ready":

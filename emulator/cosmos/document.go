@@ -20,6 +20,7 @@ type document struct {
 	ttl       int64  // the item's own, 0 if it has none
 	lsn       uint64 // of the commit that made this version
 	place     int    // within that commit
+	indexed   int    // paths of it that the container indexes
 	text      []byte // as it is sent
 
 	tree atomic.Pointer[weak.Pointer[object]]

@@ -49,7 +49,7 @@ func (s *Server) serveFeed(c *call) reply {
 	if s.hub.Off("cosmos.feed-order") {
 		changed = slices.Values(slices.SortedFunc(changed, byAge))
 	}
-	list, last := feedPage(changed, size)
+	list, units, last := feedPage(changed, size)
 	rep := reply{status: http.StatusOK, session: k.sessionToken(), etag: feedETag(last)}
 	if len(list) == 0 {
 		rep.status = http.StatusNotModified
@@ -57,7 +57,7 @@ func (s *Server) serveFeed(c *call) reply {
 		return s.record(c, rep)
 	}
 	rep.body = feedText(k.rid, "Documents", list)
-	rep.charge = queryCharge(len(list), len(rep.body))
+	rep.charge = queryCharge(units)
 	return s.record(c, rep)
 }
 
@@ -122,7 +122,7 @@ func (k *container) changesIn(partition string) iter.Seq[*document] {
 
 // feedPage takes the first changes, and with the last of them all that were
 // committed with it: a transaction is not torn between two pages.
-func feedPage(changed iter.Seq[*document], size int) (list [][]byte, last uint64) {
+func feedPage(changed iter.Seq[*document], size int) (list [][]byte, units float64, last uint64) {
 	bytes := 0
 	for d := range changed {
 		if d.lsn != last && (len(list) >= size || len(list) > 0 && bytes+len(d.text) > maxPage) {
@@ -130,9 +130,10 @@ func feedPage(changed iter.Seq[*document], size int) (list [][]byte, last uint64
 		}
 		list = append(list, d.withLSN())
 		bytes += len(d.text)
+		units += readUnits * bySize(len(d.text))
 		last = d.lsn
 	}
-	return list, last
+	return list, units, last
 }
 
 // withLSN is the item's text with the commit that made it at the end, as the feed

@@ -67,7 +67,7 @@ func (o *overlay) apply(op operation) outcome {
 			return outcome{status: http.StatusNoContent}
 		}
 		o.remove(old)
-		return outcome{status: http.StatusNoContent, before: old.etag, charge: writeCharge(old, nil, o.container.settings)}
+		return outcome{status: http.StatusNoContent, before: old.etag, charge: writeCharge(old, nil)}
 	case "patch":
 		return o.applyPatch(op, old)
 	}
@@ -102,7 +102,7 @@ func (o *overlay) store1(op operation, old *document, body *object) outcome {
 	if err != nil {
 		return refused(err, old)
 	}
-	out := outcome{status: http.StatusOK, after: d.etag, item: d, charge: writeCharge(old, d, o.container.settings)}
+	out := outcome{status: http.StatusOK, after: d.etag, item: d, charge: writeCharge(old, d)}
 	if old == nil {
 		out.status = http.StatusCreated
 	} else {
@@ -296,7 +296,7 @@ func (s *Server) ignoresPreconditions(c *container) bool {
 // bodyStatus is the member "status" of what the operation writes.
 func (op operation) bodyStatus() string {
 	if op.body != nil {
-		return op.body.text("status")
+		return strings.Clone(op.body.text("status")) // without the rest of the body
 	}
 	if op.patch != nil {
 		return op.patch.valueAt("/status")

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/binary"
 	"fmt"
+	"strings"
 
 	"oneeffect/emulator/disk"
 )
@@ -124,7 +125,8 @@ func (c *container) restore(ordinal uint64, value []byte) error {
 	if err != nil {
 		return err
 	}
-	d.id, d.etag, d.ttl = body.text("id"), body.text("_etag"), ownTTL(body)
+	d.id, d.etag, d.ttl = strings.Clone(body.text("id")), strings.Clone(body.text("_etag")), ownTTL(body)
+	d.indexed = c.settings.indexedPaths(body)
 	ts, _ := body.get("_ts")
 	d.ts, _ = wholeNumber(ts)
 	c.place(d)

@@ -4,6 +4,7 @@ import (
 	"encoding/binary"
 	"net/http"
 	"slices"
+	"strings"
 )
 
 // overlay is a change in the making to one logical partition: reads see what
@@ -45,7 +46,7 @@ var systemProperties = []string{"_rid", "_self", "_etag", "_attachments", "_ts",
 // put writes a new version of an item; old is the version it takes the place
 // of, or nil.
 func (o *overlay) put(old *document, id string, body *object) (*document, *failure) {
-	d := &document{id: id, partition: o.partition, ts: o.now.seconds, lsn: o.lsn, etag: o.store.nextETag(o.now.seconds)}
+	d := &document{id: strings.Clone(id), partition: o.partition, ts: o.now.seconds, lsn: o.lsn, etag: o.store.nextETag(o.now.seconds)}
 	if old != nil {
 		d.ordinal, d.rid = old.ordinal, old.rid
 		if o.store.off("cosmos.new-etag") {
@@ -66,6 +67,7 @@ func (o *overlay) put(old *document, id string, body *object) (*document, *failu
 			stored.members = append(stored.members, m)
 		}
 	}
+	d.indexed = o.container.settings.indexedPaths(stored)
 	stored.members = append(stored.members,
 		member{"_rid", d.rid},
 		member{"_self", o.container.self() + "docs/" + d.rid + "/"},

@@ -11,6 +11,7 @@ type page struct {
 	results  [][]byte
 	bytes    int
 	examined int
+	units    float64 // what it takes to read what was examined
 	next     continuation
 }
 
@@ -29,6 +30,7 @@ type evaluation struct {
 	*selection
 	work     *work
 	examined int
+	units    float64
 }
 
 // page evaluates the query over a snapshot, from where the last page ended.
@@ -48,7 +50,7 @@ func (s *selection) page(all items, size int, at continuation, now time.Time) (p
 	default:
 		p = e.scanned(all, size, at)
 	}
-	p.examined = e.examined
+	p.examined, p.units = e.examined, e.units
 	return p, e.work.spent()
 }
 
@@ -69,6 +71,7 @@ func (s *selection) plain() bool {
 // over gives the rows of one item.
 func (s *evaluation) over(d *document) iter.Seq[row] {
 	s.examined++
+	s.units += readUnits * bySize(len(d.text))
 	s.work.item(s.selection)
 	return s.rows(row{document: d.body(), work: s.work})
 }

@@ -139,7 +139,7 @@ func (s *Server) serveQuery(c *call) reply {
 		status: http.StatusOK, body: feedText(k.rid, "Documents", page.results), session: k.session,
 		continuation: page.next.token(), extra: map[string]string{"x-ms-item-count": strconv.Itoa(len(page.results))},
 	}
-	rep.charge = queryCharge(page.examined, len(rep.body))
+	rep.charge = queryCharge(page.units)
 	if isTrue(c.header("x-ms-documentdb-populatequerymetrics")) {
 		rep.extra["x-ms-documentdb-query-metrics"] = fmt.Sprintf(
 			"totalExecutionTimeInMs=0.10;queryCompileTimeInMs=0.05;queryLogicalPlanBuildTimeInMs=0.01;queryPhysicalPlanBuildTimeInMs=0.01;"+
@@ -236,6 +236,6 @@ func (s *Server) listed(c *call, name string, bodiesOf func(*call) (string, []*o
 		page.next = continuation{}
 	}
 	rep := reply{status: http.StatusOK, body: feedText(rid, name, page.results), continuation: page.next.token()}
-	rep.charge = queryCharge(page.examined, len(rep.body))
+	rep.charge = queryCharge(page.units)
 	return s.record(c, rep)
 }

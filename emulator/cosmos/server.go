@@ -236,11 +236,11 @@ func (c *call) key() string {
 	switch c.op.Operation {
 	case "create", "upsert":
 		if c.item, c.itemErr = parseObject(c.body); c.itemErr == nil {
-			return c.item.text("id")
+			return strings.Clone(c.item.text("id")) // which the log of events keeps, and not the whole body
 		}
 	case "batch":
 		if c.batch, c.batchFailure = parseBatch(c.body); c.batchFailure == nil {
-			return c.batch[0].id
+			return strings.Clone(c.batch[0].id)
 		}
 	}
 	return c.target.item
@@ -337,7 +337,7 @@ func (s *Server) record(c *call, rep reply) reply {
 	if rep.failure != nil {
 		rep.status = rep.failure.status
 	}
-	rep.charge = max(rep.charge, leastCharge)
+	rep.charge = s.consistent(c, max(rep.charge, leastCharge))
 	e := rep.event
 	e.Service, e.Kind = "cosmos", "request"
 	e.Operation, e.Entity, e.Client, e.Key = c.op.Operation, c.op.Entity, c.op.Client, c.op.Key

@@ -118,6 +118,13 @@ func (o *object) text(name string) string {
 // parseValue reads exactly one JSON value: strict UTF-8, no duplicate names,
 // nothing behind it, nested no deeper than the service stores.
 func parseValue(data []byte) (value, error) {
+	if v, ok := parsePlain(data); ok {
+		return v, nil
+	}
+	return parseThoroughly(data)
+}
+
+func parseThoroughly(data []byte) (value, error) {
 	d := jsontext.NewDecoder(bytes.NewReader(data))
 	v, err := readValue(d)
 	if err != nil {
