@@ -68,7 +68,7 @@ func (b *builder) program(t *testing.T) string {
 // The diagram's five minutes in seconds, every relation kept.
 var short = []string{
 	"-lock=6s", "-lease=4s", "-renewal=1200ms", "-owner-margin=400ms", "-challenger-margin=1s", "-store-timeout=600ms",
-	"-busy-wait=1s", "-publish-timeout=1500ms", "-settle-timeout=1s", "-max-delivery=10", "-grace=8s", "-slots=4",
+	"-busy-wait=1s", "-publish-timeout=1500ms", "-settle-timeout=1s", "-max-delivery=10", "-grace=10s", "-slots=4",
 }
 
 const (
