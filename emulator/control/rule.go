@@ -20,6 +20,7 @@ var operations = map[string][]string{
 		"dead-letter", "release", "defer", "renew-lock", "cancel-scheduled", "peek",
 		"receive-deferred", "renew-session-lock", "get-session-state", "set-session-state", "list-sessions",
 		"add-rule", "remove-rule", "list-rules",
+		"admin-create", "admin-update", "admin-read", "admin-list", "admin-delete",
 	},
 	"cosmos": {
 		"create", "upsert", "read", "replace", "patch", "delete", "batch", "query",

@@ -1,15 +1,20 @@
 package servicebus
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io"
 	"log/slog"
+	"math"
 	"net/http"
 	"regexp"
 	"strconv"
 	"strings"
+	"time"
 
+	"oneeffect/emulator/amqp"
+	"oneeffect/emulator/control"
 	"oneeffect/emulator/servicebus/atom"
 	"oneeffect/emulator/servicebus/broker"
 )
@@ -94,6 +99,10 @@ type adminRequest struct {
 	to      resource
 	version string
 	update  bool // If-Match says that the entity must exist
+
+	mayManage bool
+	body      []byte
+	op        control.Op
 }
 
 // refusedRequest is an error with the status it is answered with.
@@ -110,56 +119,119 @@ func refuse(status int, format string, args ...any) error {
 
 // answer is a document and the status it goes with.
 type answer struct {
-	status   int
-	document interface{ Encode() ([]byte, error) }
+	status     int
+	document   interface{ Encode() ([]byte, error) }
+	retryAfter time.Duration // 0: nothing is said of that
 }
 
 func (s *Server) admin(w http.ResponseWriter, r *http.Request) {
-	if client := clientName(r.UserAgent()); s.hub.Isolated(client) {
-		<-r.Context().Done() // neither applied nor answered
-		panic(http.ErrAbortHandler)
-	}
-	if err := s.enter(); err != nil {
-		s.adminAnswer(w, answer{http.StatusServiceUnavailable, atom.Error{Code: http.StatusServiceUnavailable, Detail: err.Error()}})
+	a, what := s.adminRuled(w, r)
+	switch what {
+	case control.Proceed, control.Answer:
+		s.adminAnswer(w, a)
 		return
+	case control.Silence:
+		<-r.Context().Done()
 	}
-	defer s.work.Done()
-	a, err := s.adminDo(w, r)
-	if err != nil {
-		status := adminStatus(err)
-		a = answer{status, atom.Error{Code: status, Detail: err.Error()}}
-	}
-	if !s.awaitKept() {
-		panic(http.ErrAbortHandler)
-	}
-	s.adminAnswer(w, a)
+	panic(http.ErrAbortHandler) // there is no link to detach either
 }
 
-func (s *Server) adminDo(w http.ResponseWriter, r *http.Request) (answer, error) {
+// adminRuled does what a request asks for, if rules let it, and says how it is answered: with the answer, or with none.
+func (s *Server) adminRuled(w http.ResponseWriter, r *http.Request) (answer, control.Kind) {
+	if s.hub.Isolated(clientName(r.UserAgent())) {
+		return answer{}, control.Silence
+	}
+	if err := s.enter(); err != nil {
+		return answer{status: http.StatusServiceUnavailable, document: atom.Error{Code: http.StatusServiceUnavailable, Detail: err.Error()}}, control.Answer
+	}
+	defer s.work.Done()
+	q, err := s.adminRead(w, r)
+	if err != nil {
+		return failed(err), control.Proceed
+	}
+	ctx, cancel := context.WithCancel(r.Context())
+	defer cancel()
+	defer context.AfterFunc(s.life, cancel)()
+	if d := s.hub.Before(ctx, q.op); d.Kind != control.Proceed {
+		return orderedAnswer(d), d.Kind
+	}
+	a, err := q.apply()
+	if err != nil {
+		a = failed(err)
+	}
+	if !s.awaitKept() {
+		return answer{}, control.Drop
+	}
+	if d := s.hub.After(ctx, q.op); d.Kind != control.Proceed {
+		return orderedAnswer(d), d.Kind
+	}
+	return a, control.Proceed
+}
+
+func failed(err error) answer {
+	status := adminStatus(err)
+	return answer{status: status, document: atom.Error{Code: status, Detail: err.Error()}}
+}
+
+// orderedAnswer is what a rule has ordered.
+func orderedAnswer(d control.Decision) answer {
+	status := d.Status
+	if status == 0 {
+		status = int(statusOf(amqp.Symbol(d.Condition)))
+	}
+	return answer{status, atom.Error{Code: status, Detail: ordered(d).Description}, d.RetryAfter}
+}
+
+// adminRead takes a request in and says what it is, for rules and for whoever applies it.
+func (s *Server) adminRead(w http.ResponseWriter, r *http.Request) (*adminRequest, error) {
 	to, ok := route(r.URL.Path)
 	if !ok {
-		return answer{}, refuse(http.StatusNotFound, "SubCode=40400. Not Found. %s names nothing of this API.", r.URL.Path)
+		return nil, refuse(http.StatusNotFound, "SubCode=40400. Not Found. %s names nothing of this API.", r.URL.Path)
 	}
 	q := &adminRequest{Request: r, server: s, to: to, version: r.URL.Query().Get("api-version"), update: r.Header.Get("If-Match") != ""}
 	if q.version != "" && (!apiVersions.MatchString(q.version) || q.version > apiWithFilterCounts) {
-		return answer{}, refuse(http.StatusBadRequest, "SubCode=40000. The api-version %q is not supported by this emulator, which knows those up to %s.", q.version, apiWithFilterCounts)
+		return nil, refuse(http.StatusBadRequest, "SubCode=40000. The api-version %q is not supported by this emulator, which knows those up to %s.", q.version, apiWithFilterCounts)
 	}
-	mayManage, err := q.authorize()
-	if err != nil {
-		return answer{}, err
+	var err error
+	if q.mayManage, err = q.authorize(); err != nil {
+		return nil, err
 	}
-	if !mayManage {
-		return q.unauthorized()
+	// At once: a rule may hold the request for longer than its client is there.
+	if q.body, err = io.ReadAll(http.MaxBytesReader(w, r.Body, maxAdminBody)); err != nil {
+		return nil, fmt.Errorf("read request: %w", err)
 	}
-	r.Body = http.MaxBytesReader(w, r.Body, maxAdminBody)
+	q.op = control.Op{Service: service, Operation: q.operation(), Entity: entityText(r.URL.Path), Client: clientName(r.UserAgent())}
+	return q, nil
+}
+
+// operation is what rules call the request. One whose method fits nothing reads nothing either, and is refused.
+func (q *adminRequest) operation() string {
+	switch q.Method {
+	case http.MethodPut:
+		if q.update {
+			return "admin-update"
+		}
+		return "admin-create"
+	case http.MethodDelete:
+		return "admin-delete"
+	}
+	if q.to.list != "" || q.to.rules && q.to.rule == "" || q.to.nested && !q.to.rules && q.to.subscription == "" {
+		return "admin-list"
+	}
+	return "admin-read"
+}
+
+func (q *adminRequest) apply() (answer, error) {
 	switch {
-	case to.info:
+	case !q.mayManage:
+		return q.unauthorized()
+	case q.to.info:
 		return q.namespaceInfo()
-	case to.list != "":
+	case q.to.list != "":
 		return q.listEntities()
-	case to.rules:
+	case q.to.rules:
 		return q.onRule()
-	case to.nested:
+	case q.to.nested:
 		return q.onSubscription()
 	}
 	return q.onEntity()
@@ -185,6 +257,9 @@ func (s *Server) adminAnswer(w http.ResponseWriter, a answer) {
 		contentType = "application/xml; charset=utf-8"
 	}
 	w.Header().Set("Content-Type", contentType)
+	if a.retryAfter > 0 {
+		w.Header().Set("Retry-After", strconv.Itoa(int(math.Ceil(a.retryAfter.Seconds()))))
+	}
 	w.WriteHeader(a.status)
 	if _, err := w.Write(encoded); err != nil {
 		s.log.Debug("management answer not sent", slog.Any("err", err))
@@ -223,22 +298,9 @@ func adminError(err error) error {
 	return err
 }
 
-// body reads the document that came with a request.
-func (q *adminRequest) body() ([]byte, error) {
-	body, err := io.ReadAll(q.Body)
-	if err != nil {
-		return nil, fmt.Errorf("read request: %w", err)
-	}
-	return body, nil
-}
-
 // read decodes the description that came with a request.
 func (q *adminRequest) read(into atom.Description) error {
-	body, err := q.body()
-	if err != nil {
-		return err
-	}
-	if err := atom.Decode(body, into); err != nil {
+	if err := atom.Decode(q.body, into); err != nil {
 		return adminError(err)
 	}
 	return nil
@@ -279,7 +341,7 @@ func (q *adminRequest) feed(title string, skip, top int, infos []broker.Info, en
 		query.Set("$top", strconv.Itoa(top))
 		f.Next = q.base() + q.URL.EscapedPath() + "?" + query.Encode()
 	}
-	return answer{http.StatusOK, f}
+	return answer{status: http.StatusOK, document: f}
 }
 
 // base is the address under which the client has come.
@@ -318,7 +380,7 @@ func (q *adminRequest) namespaceInfo() (answer, error) {
 	if s.tier == Premium {
 		d.MessagingSKU, d.MessagingUnits = Premium, ptr[int64](1)
 	}
-	return answer{http.StatusOK, q.entry("$namespaceinfo", s.shortName(), broker.Info{Created: s.started, Updated: s.started}, d)}, nil
+	return answer{status: http.StatusOK, document: q.entry("$namespaceinfo", s.shortName(), broker.Info{Created: s.started, Updated: s.started}, d)}, nil
 }
 
 func (q *adminRequest) notAllowed() (answer, error) {

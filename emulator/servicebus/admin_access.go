@@ -82,5 +82,5 @@ func (q *adminRequest) unauthorized() (answer, error) {
 
 // noEntity is what a client gets that asks for a queue or topic that does not exist: an empty list.
 func (q *adminRequest) noEntity() answer {
-	return answer{http.StatusOK, atom.Feed{ID: q.address(), Title: "Publicly Listed Services", Updated: q.server.hub.Now()}}
+	return answer{status: http.StatusOK, document: atom.Feed{ID: q.address(), Title: "Publicly Listed Services", Updated: q.server.hub.Now()}}
 }

@@ -21,7 +21,7 @@ func (q *adminRequest) onEntity() (answer, error) {
 		if err != nil {
 			return answer{}, adminError(err)
 		}
-		return answer{http.StatusOK, q.describe(info)}, nil
+		return answer{status: http.StatusOK, document: q.describe(info)}, nil
 	case http.MethodPut:
 		return q.putEntity()
 	case http.MethodDelete:
@@ -101,18 +101,14 @@ func counts(i broker.Info) *atom.Counts {
 
 // putEntity creates or updates a queue or a topic: which, says the document.
 func (q *adminRequest) putEntity() (answer, error) {
-	body, err := q.body()
-	if err != nil {
-		return answer{}, err
-	}
-	kind, err := atom.Kind(body)
+	kind, err := atom.Kind(q.body)
 	switch {
 	case err != nil:
 		return answer{}, adminError(err)
 	case kind == "QueueDescription":
-		return q.putQueue(body)
+		return q.putQueue(q.body)
 	case kind == "TopicDescription":
-		return q.putTopic(body)
+		return q.putTopic(q.body)
 	}
 	return answer{}, refuse(http.StatusBadRequest, "SubCode=40000. Bad Request. %s describes neither a queue nor a topic.", kind)
 }
@@ -207,7 +203,7 @@ func (q *adminRequest) done(status int, err error) (answer, error) {
 	if err != nil {
 		return answer{}, adminError(err)
 	}
-	return answer{status, q.describe(info)}, nil
+	return answer{status: status, document: q.describe(info)}, nil
 }
 
 // forwards checks where the messages and the dead letters of an entity are to go on to.

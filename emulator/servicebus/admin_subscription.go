@@ -85,7 +85,7 @@ func (q *adminRequest) doneSubscription(status int, err error) (answer, error) {
 	if err != nil {
 		return answer{}, adminError(err)
 	}
-	return answer{status, q.describeSubscription(info)}, nil
+	return answer{status: status, document: q.describeSubscription(info)}, nil
 }
 
 func (q *adminRequest) describeSubscription(i broker.Info) atom.Entry {
@@ -171,7 +171,7 @@ func (q *adminRequest) doneRule(status int, name string, err error) (answer, err
 	if err != nil {
 		return answer{}, adminError(err)
 	}
-	return answer{status, q.describeRule(r)}, nil
+	return answer{status: status, document: q.describeRule(r)}, nil
 }
 
 func (q *adminRequest) describeRule(r broker.Rule) atom.Entry {

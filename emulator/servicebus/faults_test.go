@@ -23,7 +23,7 @@ var faults []byte
 type fault struct {
 	Name    string
 	Rule    json.RawMessage // as it is sent to /control/rules
-	Does    string          // "send", "complete" or "renew"
+	Does    string          // "send", "complete", "renew" or "create"
 	Release string          // what lets go of a hold
 
 	Sees        string // in the client's error; none if empty
@@ -82,6 +82,9 @@ func (f fault) try(w *world, arm func(*world, []byte)) {
 		if f.Does == "renew" {
 			do = func() error { return r.RenewMessageLock(ctx, m, nil) }
 		}
+	case "create":
+		a := w.management()
+		do = func() error { _, err := a.CreateQueue(ctx, "jobs", nil); return err }
 	default:
 		w.t.Fatalf("does %q", f.Does)
 	}
