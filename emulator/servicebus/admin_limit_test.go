@@ -1,13 +1,16 @@
 package servicebus_test
 
 import (
+	"errors"
 	"net/http"
 	"strings"
 	"testing"
 
+	"github.com/Azure/azure-sdk-for-go/sdk/messaging/azservicebus"
 	"github.com/Azure/azure-sdk-for-go/sdk/messaging/azservicebus/admin"
 
 	"oneeffect/emulator/servicebus"
+	"oneeffect/emulator/servicebus/broker"
 )
 
 func TestTheServicesLimitsOfAQueueHold(t *testing.T) { // M3
@@ -206,6 +209,51 @@ func TestTheNamespaceSaysItsTier(t *testing.T) { // M5
 			w.must(err)
 			want.CreatedTime, want.ModifiedTime = w.hub.Now(), w.hub.Now()
 			same(t, "the namespace", got.NamespaceProperties, want)
+		})
+	}
+}
+
+func TestTheTierDecidesHowLargeMessagesOfAConfiguredEntityMayBe(t *testing.T) { // M5
+	const kilobyte = 1 << 10
+	for tier, most := range map[string]int{servicebus.Standard: 256, servicebus.AnyTier: 256, servicebus.Premium: 1024} {
+		c := servicebus.Config{MessagingSKU: tier}
+		c.Namespace.Queues = []broker.QueueConfig{{Name: "q"}}
+		c.Namespace.Topics = []broker.TopicConfig{{Name: "t", Subscriptions: []broker.SubscriptionConfig{{Name: "s"}}}}
+		managedAs(t, c, func(t *testing.T, w *world, a *admin.Client) {
+			client := w.client("worker-1")
+			send := func(entity string, kilobytes int, fits bool) {
+				t.Helper()
+				m := message("large")
+				m.Body = make([]byte, kilobytes*kilobyte)
+				s := w.sender(client, entity)
+				err := s.SendMessage(w.ctx, m, nil)
+				if fits && err != nil || !fits && !errors.Is(err, azservicebus.ErrMessageTooLarge) {
+					t.Errorf("%s: %d KB to %s: %v", tier, kilobytes, entity, err)
+				}
+				w.must(s.Close(w.ctx))
+			}
+			for _, entity := range []string{"q", "t"} {
+				send(entity, most-1, true)
+				send(entity, most+1, false)
+			}
+			q, err := a.GetQueue(w.ctx, "q", nil)
+			w.must(err)
+			if got := *q.MaxMessageSizeInKilobytes; got != int64(most) {
+				t.Errorf("%s: messages of %d KB, want %d", tier, got, most)
+			}
+			if tier == servicebus.Standard {
+				return
+			}
+			q.MaxMessageSizeInKilobytes = ptr[int64](102_400)
+			_, err = a.UpdateQueue(w.ctx, "q", q.QueueProperties, nil)
+			w.must(err)
+			send("q", 3*kilobyte, true)
+			r := w.receiver(client, "q")
+			for _, want := range []int{most - 1, 3 * kilobyte} {
+				if m := w.receive(r); len(m.Body) != want*kilobyte {
+					t.Errorf("%s: received %d bytes, want %d KB", tier, len(m.Body), want)
+				}
+			}
 		})
 	}
 }

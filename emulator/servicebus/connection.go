@@ -75,7 +75,7 @@ func (s *Server) serve(ctx context.Context, nc net.Conn) error {
 	}
 	return amqp.Serve(ctx, nc, c, amqp.Options{
 		ContainerID: s.name,
-		MaxDelivery: 2 * broker.MaxMessage,
+		MaxDelivery: 2 * s.largestMessage(),
 		IdleTimeout: idleTimeout,
 		Log:         s.log,
 	})

@@ -137,6 +137,14 @@ func (x *examination) messageSize(p **int64) int {
 	return int(**p) << 10
 }
 
+// largestMessage is how large the messages of any entity of the server may be.
+func (s *Server) largestMessage() uint64 {
+	if s.tier == Standard {
+		return standardKilobytes << 10
+	}
+	return maxKilobytes << 10
+}
+
 func (x *examination) partitioning(p **bool) bool {
 	fill(p, false)
 	if **p && x.tier == Premium {

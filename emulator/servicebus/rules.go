@@ -1,6 +1,7 @@
 package servicebus
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"slices"
@@ -204,17 +205,20 @@ func filterCounts(i broker.Info) (sql, correlation *int64) {
 	return sql, correlation
 }
 
-// described gives every entity of a configuration the description that the management API shows. An entity that was
-// described already keeps its own.
+// described gives every entity of a configuration the description that the management API shows, and the size of a
+// message that the tier gives those that name none. An entity that was described already keeps its own description.
 func described(tier string, c broker.Config) broker.Config {
 	c.Queues, c.Topics = slices.Clone(c.Queues), slices.Clone(c.Topics)
 	for i := range c.Queues {
-		if q := &c.Queues[i]; q.Description == nil {
+		q := &c.Queues[i]
+		q.MaxMessage = cmp.Or(q.MaxMessage, tierMessage(tier))
+		if q.Description == nil {
 			q.Description = describeQueue(tier, *q)
 		}
 	}
 	for i := range c.Topics {
 		t := &c.Topics[i]
+		t.MaxMessage = cmp.Or(t.MaxMessage, tierMessage(tier))
 		if t.Description == nil {
 			t.Description = describeTopic(tier, *t)
 		}
@@ -230,6 +234,14 @@ func described(tier string, c broker.Config) broker.Config {
 		}
 	}
 	return c
+}
+
+// tierMessage is the largest message of an entity of which nothing is said; 0 leaves it to the engine.
+func tierMessage(tier string) int {
+	if tier == Premium {
+		return premiumKilobytes << 10
+	}
+	return 0
 }
 
 // What a configuration leaves at zero stays out of a description, so that the examination fills in the default.
@@ -262,6 +274,7 @@ func describeQueue(tier string, c broker.QueueConfig) *atom.Queue {
 		ForwardTo:                           written(c.ForwardTo),
 		ForwardDeadLetteredMessagesTo:       written(c.ForwardDeadLettersTo),
 		AutoDeleteOnIdle:                    writtenDuration(c.AutoDelete),
+		MaxMessageSizeInKilobytes:           written(int64(c.MaxMessage >> 10)),
 	}
 	(&examination{tier: tier}).queue(c.Name, d)
 	return d
@@ -274,6 +287,7 @@ func describeTopic(tier string, c broker.TopicConfig) *atom.Topic {
 		DuplicateDetectionHistoryTimeWindow: writtenDuration(c.DuplicateWindow),
 		Status:                              written(string(c.Status)),
 		AutoDeleteOnIdle:                    writtenDuration(c.AutoDelete),
+		MaxMessageSizeInKilobytes:           written(int64(c.MaxMessage >> 10)),
 	}
 	(&examination{tier: tier}).topic(c.Name, d)
 	return d
