@@ -68,6 +68,7 @@ var knownSwitches = map[string]knownSwitch{
 	"servicebus.size-limit":           {off: "messages and batches of any size are taken"},
 	"servicebus.max-message-size":     {off: "senders are not told the largest message"},
 	"servicebus.entity-size":          {off: "entities are never full"},
+	"servicebus.auto-delete":          {off: "idle entities stay, whatever they are configured to"},
 	"servicebus.entity-status":        {off: "disabled entities work like others"},
 	"servicebus.foreign-annotations":  {off: "annotations of senders are dropped, whether the broker knows them or not"},
 	"servicebus.message-id":           {off: "a message without an id gets none"},

@@ -35,9 +35,8 @@
 //	M10  Another set of rules decides from the next message on; a scheduled message meets the rules of its time. It
 //	     ends no links.
 //
-// Kept and shown, and without effect here: AutoDeleteOnIdle, since no entity is deleted by itself; the authorization
-// rules of an entity, since tokens are signed with the keys of the namespace; partitions, batched operations, express
-// and ordering.
+// Kept and shown, and without effect here: the authorization rules of an entity, since tokens are signed with the keys of
+// the namespace; partitions, batched operations, express and ordering.
 //
 // Every operation passes the hub's rules, before and after it is applied, in a goroutine of its own when a rule could
 // hold it: a held operation keeps neither its link nor its connection nor the engine.

@@ -76,6 +76,8 @@ var rules = []guarded{
 	{"what is too large is refused", "size-limit", "TestTooLargeIsRefused"},
 	{"a sender learns the largest message", "max-message-size", "TestASenderLearnsTheLargestMessage"},
 	{"a full entity refuses", "entity-size", "TestAFullEntityRefusesAndTakesAgainWhatItHasRoomFor"},
+	{"an idle queue is deleted", "auto-delete", "TestAnIdleQueueIsDeleted"},
+	{"an idle topic and an idle subscription are deleted", "auto-delete", "TestAnIdleTopicAndAnIdleSubscriptionAreDeleted"},
 	{"a disabled entity refuses", "entity-status", "TestADisabledEntityRefusesItsClients"},
 	{"annotations that the broker does not know are kept", "foreign-annotations", "TestAnActiveMessageCarriesExactlyTheseSections"},
 	{"a message without an id gets one", "message-id", "TestAMessageWithoutAnIDGetsOne"},

@@ -51,7 +51,7 @@ type QueueConfig struct {
 	ForwardTo            string // path of a queue or topic; empty: messages stay
 	ForwardDeadLettersTo string // path of a queue or topic; empty: dead letters stay
 
-	AutoDelete time.Duration // kept for the description; nothing is deleted by itself
+	AutoDelete time.Duration // deleted when nobody has used it for so long; 0: never
 	Status     Status
 	MaxMessage int   // bytes of one message or batch; 0: MaxMessage
 	MaxSize    int64 // bytes of all messages; 0: MaxEntity

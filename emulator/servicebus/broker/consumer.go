@@ -41,6 +41,9 @@ type Consumer struct {
 // Consume makes a consumer without credit. Whenever it has reason to Collect, a value is put into wake, which must
 // have room for one.
 func (q *Queue) Consume(client string, mode Mode, wake chan<- struct{}) *Consumer {
+	q.begin()
+	defer q.end()
+	q.consumers++
 	return &Consumer{queue: q, client: client, mode: mode, wake: wake}
 }
 
@@ -107,6 +110,9 @@ func (q *Queue) dropLocks(client string, now time.Time) {
 
 // retire closes a consumer and gives back what it has not collected.
 func (q *Queue) retire(c *Consumer, now time.Time) {
+	if !c.closed {
+		q.consumers--
+	}
 	c.closed = true
 	q.unseat(c)
 	for _, e := range c.inbox {

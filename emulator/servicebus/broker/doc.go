@@ -41,6 +41,8 @@
 //	B16  With a journal, a namespace made anew is as it was when the last operation ended that was kept: entities,
 //	     rules, messages with their state, count, number and lock, history and session state. Time has gone on: what
 //	     came due meanwhile happens at once. Sessions are free, since their consumers are gone.
+//	B17  An entity that is to be deleted on idle is, once nobody has used it for so long; see idle.go for what use is.
+//	     What was accepted from a sender before is gone with it, what comes after is refused.
 //
 // # Locks
 //

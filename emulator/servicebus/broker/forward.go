@@ -102,6 +102,7 @@ func (n *Namespace) carry(to string, m *Message, p passage) error {
 	if err := q.admit(m.Size, now); err != nil {
 		return fmt.Errorf("forward to %s: %w", to, err)
 	}
+	q.used = now
 	q.accept(p, m, now)
 	q.serve()
 	return nil

@@ -139,7 +139,7 @@ func (t *Topic) info() Info {
 
 // info counts one entity. What is due by now is done first, so that nothing is counted where it does not stand any more.
 func (q *Queue) info(name string) Info {
-	q.begin()
+	q.look()
 	i := Info{
 		Name: name, Description: q.config.Description,
 		Created: q.times.created, Updated: q.times.updated, Accessed: q.times.accessed,
@@ -160,7 +160,7 @@ func (q *Queue) info(name string) Info {
 }
 
 func (q *Queue) count() (n int) {
-	q.begin()
+	q.look()
 	defer q.end()
 	for range q.shelf.from(0) {
 		n++
@@ -216,6 +216,7 @@ func (n *Namespace) changeRules(topic, name string, change func(s *subscription,
 	t.inlet.mu.Lock()
 	s.rules = rules
 	t.inlet.mu.Unlock()
+	s.queue.use()
 	n.describeSubscription(t, s)
 	return nil
 }

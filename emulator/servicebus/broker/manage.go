@@ -29,6 +29,7 @@ func (n *Namespace) CreateQueue(c QueueConfig) error {
 	if err := n.add(q, q.deadLetters, q.transferred); err != nil {
 		return err
 	}
+	q.wind()
 	n.describe(q)
 	return nil
 }
@@ -47,6 +48,7 @@ func (n *Namespace) CreateTopic(c TopicConfig) error {
 	if err := n.add(t); err != nil {
 		return err
 	}
+	t.inlet.wind()
 	n.describe(t)
 	var errs []error
 	for _, s := range c.Subscriptions {
@@ -88,6 +90,7 @@ func (n *Namespace) createSubscription(t *Topic, c SubscriptionConfig) error {
 		return err
 	}
 	t.link(append(slices.Clip(t.list()), s))
+	s.queue.wind()
 	n.describeSubscription(t, s)
 	return nil
 }
@@ -160,8 +163,17 @@ func (n *Namespace) Delete(path string) error {
 	if err != nil {
 		return err
 	}
+	if q, ok := e.(*Queue); ok && q.isDeadLetter {
+		return fmt.Errorf("delete %s: %w: it goes with what it belongs to", path, ErrInvalid)
+	}
 	n.enter()
 	defer n.leave()
+	n.drop(e)
+	return nil
+}
+
+// drop takes an entity out with what belongs to it. The caller has entered and holds the namespace's changes.
+func (n *Namespace) drop(e Entity) {
 	switch e := e.(type) {
 	case *Topic:
 		gone := e.list()
@@ -171,15 +183,11 @@ func (n *Namespace) Delete(path string) error {
 			n.remove(s.queue, s.queue.deadLetters, s.queue.transferred)
 		}
 	case *Queue:
-		if e.isDeadLetter {
-			return fmt.Errorf("delete %s: %w: it goes with what it belongs to", path, ErrInvalid)
-		}
 		if t := n.topicOf(e); t != nil {
 			t.link(slices.DeleteFunc(slices.Clone(t.list()), func(s *subscription) bool { return s.queue == e }))
 		}
 		n.remove(e, e.deadLetters, e.transferred)
 	}
-	return nil
 }
 
 // add enters entities, all or none.
@@ -277,6 +285,7 @@ func (q *Queue) reconfigure(c QueueConfig) {
 	k.DuplicateWindow, q.history.window = c.DuplicateWindow, c.DuplicateWindow
 	k.ForwardTo, k.ForwardDeadLettersTo = c.ForwardTo, c.ForwardDeadLettersTo
 	k.Status, k.MaxMessage, k.MaxSize = c.Status, c.MaxMessage, c.MaxSize
+	k.AutoDelete = c.AutoDelete
 	k.Description = c.Description
 	q.times.updated = now
 	q.tellChanged()
@@ -306,6 +315,12 @@ func (q *Queue) tellChanged() {
 func (q *Queue) discard() {
 	q.mu.Lock()
 	defer q.mu.Unlock()
+	if !q.gone {
+		q.discardLocked()
+	}
+}
+
+func (q *Queue) discardLocked() {
 	q.write(Record{Change: Dropped})
 	q.gone = true
 	q.endSessions()

@@ -31,6 +31,8 @@ type Queue struct {
 
 	mu        sync.Mutex
 	gone      bool          // the entity is deleted
+	used      time.Time     // last, by a client
+	consumers int           // that are not closed
 	changed   chan struct{} // closed when links must end
 	times     times
 	copies    int // of an inlet: how many subscriptions a message may need space for
@@ -83,6 +85,7 @@ func (n *Namespace) bareQueue(c QueueConfig, shared *quota) *Queue {
 		quota:     shared,
 		changed:   make(chan struct{}),
 		times:     times{created: now, updated: now},
+		used:      now,
 		locks:     make(map[Token]*entry),
 		sessions:  make(map[string]*session),
 		history:   newHistory(c.DuplicateWindow),
@@ -103,11 +106,19 @@ func (q *Queue) LockDuration() time.Duration {
 // TakesSends reports whether clients may send to the queue: not to a subscription, nor to a dead letter queue.
 func (q *Queue) TakesSends() bool { return q.source == nil }
 
-// begin takes the mutex and brings the queue up to date; end tells the timekeeper what has become of its deadline.
+// begin takes the mutex for a client's operation and brings the queue up to date; end tells the timekeeper what has
+// become of its deadline.
 //
 //	now := q.begin()
 //	defer q.end()
 func (q *Queue) begin() time.Time {
+	now := q.look()
+	q.used = now
+	return now
+}
+
+// look is begin for what is no use of the queue.
+func (q *Queue) look() time.Time {
 	q.namespace.enter()
 	q.source.catchUp()
 	return q.beginInner()
@@ -149,16 +160,17 @@ func (q *Queue) elapse() {
 	q.advance(q.hub.Now())
 	q.end()
 	q.forward()
+	q.namespace.reap(q)
 }
 
 func (q *Queue) announce() {
-	var at time.Time
+	at := q.idleAt()
 	switch {
 	case len(q.outbox) > 0:
 		at = time.Unix(0, 0) // at once
-	case len(q.deadlines) > 0:
+	case len(q.deadlines) > 0 && (at.IsZero() || q.deadlines[0].at.Before(at)):
 		at = q.deadlines[0].at
-	default:
+	case at.IsZero():
 		return
 	}
 	if q.announced.IsZero() || at.Before(q.announced) {

@@ -56,7 +56,8 @@ func (n *Namespace) restoreEntity(d Description, contents map[string]*Contents) 
 
 func (n *Namespace) refillAll(was times, contents map[string]*Contents, queues ...*Queue) {
 	for _, q := range queues {
-		q.times = was
+		q.times = was // and used since now: the last use is not kept
+		q.wind()
 		if c := contents[q.entity]; c != nil {
 			q.refill(c)
 		}

@@ -22,6 +22,7 @@ func (q *Queue) schedule(client string, m *Message, now time.Time) int64 {
 // its id may have become visible in the meantime.
 func (q *Queue) activate(e *entry, now time.Time) {
 	m := e.message
+	q.used = now
 	if q.spread == nil && !q.config.RequiresSession && q.hub.Off("servicebus.activation-number") {
 		q.giveBack(e, now)
 		return

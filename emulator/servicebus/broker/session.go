@@ -141,6 +141,7 @@ func (q *Queue) nextReady() *session {
 // grant gives a session's lock to a new consumer.
 func (q *Queue) grant(s *session, client string, mode Mode, wake chan<- struct{}, now time.Time) *Consumer {
 	c := &Consumer{queue: q, client: client, mode: mode, wake: wake, session: s, lost: make(chan struct{})}
+	q.consumers++
 	s.holder, s.lockedUntil = c, now.Add(q.config.LockDuration)
 	q.setDeadline(s, s.lockedUntil)
 	q.recordSession("session-locked", s, client)
