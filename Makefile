@@ -6,6 +6,9 @@ export FUZZTIME
 ifdef KEEP
 export KEEP
 endif
+ifdef KILLS
+export KILLS
+endif
 
 GOLANGCI_LINT_VERSION := v2.15.0
 
@@ -13,7 +16,7 @@ GOLANGCI_LINT_VERSION := v2.15.0
 .DELETE_ON_ERROR:
 
 # Commands whose time has not come. They fail, so that nobody mistakes their silence for success.
-NOT_BUILT := crash sim evidence soak otel-check drill k8s-dryrun infra-check
+NOT_BUILT := sim evidence soak otel-check drill k8s-dryrun infra-check
 
 run: build ## the whole system on this machine's loopback, until Ctrl-C (what it holds stays in .local/data: delete it to start afresh)
 	@bin/local up
@@ -32,7 +35,9 @@ check: ## all that CI runs: format, vet, lint, tidy, test, demo, and the tree le
 conformance: ## the SDKs' own test suites, unmodified, and a second client against the emulators (Linux, with unshare, ip, node, npm)
 	@go run ./emulator/conformance
 
-crash: ## the crash matrix: real processes killed at every arrow, effects counted downstream
+crash: ## the crash matrix: real processes killed, again and again, and what they had promised counted (KILLS=100)
+	@.ci/crash
+
 sim: ## random histories of the whole story in virtual time (SEEDS=1000)
 evidence: ## the receipt probes and the webhook transfer, as evidence records
 bench: build ## side-by-side benchmarks, as a table of ratios
@@ -72,4 +77,4 @@ help:
 	@awk -F ':.*## ' -v late=" $(NOT_BUILT) " '/^[a-z0-9-]+:.*## / { \
 		printf "make %-12s %s%s\n", $$1, $$2, index(late, " " $$1 " ") ? " (not built yet)" : "" }' $(firstword $(MAKEFILE_LIST))
 
-.PHONY: run demo test check conformance bench variants fuzz build fmt lint help $(NOT_BUILT)
+.PHONY: run demo test check conformance crash bench variants fuzz build fmt lint help $(NOT_BUILT)
