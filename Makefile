@@ -32,7 +32,7 @@ test: ## every test, under the race detector
 check: ## all that CI runs: format, vet, lint, tidy, test, demo, and the tree left clean
 	@.ci/check
 
-conformance: ## the SDKs' own test suites, unmodified, and a second client against the emulators (Linux, with unshare, ip, node, npm)
+conformance: ## the SDKs' own test suites, unmodified, and second clients against the emulators (Linux, with unshare, ip, node, npm)
 	@go run ./emulator/conformance
 
 crash: ## the crash matrix: real processes killed, again and again, and what they had promised counted (KILLS=100)

@@ -205,6 +205,7 @@ func TestTheLastLineSaysWhatRanAndNothingElse(t *testing.T) {
 		{name: "everything passed", want: "conformance: azservicebus 2 passed, 0 failed; azcosmos 1 passed, 0 failed"},
 		{name: "one failed", fail: "azcosmos .", want: "conformance: azservicebus 2 passed, 0 failed; azcosmos 1 passed, 1 failed", err: errFailed},
 		{name: "the second client failed", second: "ok   a\nFAIL b: no\n", want: "conformance: azservicebus 2 passed, 0 failed; azcosmos 1 passed, 0 failed", err: errFailed},
+		{name: "second clients ran", settings: settings{Suite: "second"}, second: "ok   a\nok   b\n", want: "conformance (in part): second client 2 passed, 0 failed"},
 		{name: "one suite ran", settings: settings{Suite: "azcosmos"}, want: "conformance (in part): azcosmos 1 passed, 0 failed"},
 		{name: "some tests ran", settings: settings{Run: "TestA"}, want: "conformance (in part): azservicebus 2 passed, 0 failed; azcosmos 1 passed, 0 failed"},
 	} {
@@ -217,7 +218,7 @@ func TestTheLastLineSaysWhatRanAndNothingElse(t *testing.T) {
 			if test.fail != "" {
 				r.add(outcome{label: test.fail, name: "TestX"})
 			}
-			if _, err := r.secondClient(strings.NewReader(test.second)); err != nil {
+			if _, _, err := r.secondClient("second client", strings.NewReader(test.second)); err != nil {
 				t.Fatal(err)
 			}
 			err := r.end(test.settings)

@@ -27,9 +27,9 @@ func (p plan) execute(ctx context.Context, out io.Writer) error {
 	ctx, cancel := context.WithTimeoutCause(ctx, p.Settings.Limit, fmt.Errorf("the whole run took longer than %v (-limit)", p.Settings.Limit))
 	defer cancel()
 	r := newReport(out, p.Settings.Verbose)
-	if p.Script != "" {
-		if err := p.runSecondClient(ctx, r); err != nil {
-			return fmt.Errorf("second client: %w", err)
+	if p.Scripts != "" {
+		if err := p.runSecondClients(ctx, r); err != nil {
+			return err
 		}
 	}
 	for _, s := range p.Suites {

@@ -2,7 +2,7 @@
 //
 //	azservicebus   the live tests of the Go SDK for Service Bus, against one namespace
 //	azcosmos       the emulator tests of the Go SDK for Cosmos DB, each against an account of its own
-//	second client  @azure/service-bus for Node.js, which shares no code with the Go SDK
+//	second client  @azure/service-bus and @azure/cosmos for Node.js, which share no code with the Go SDKs
 //
 // The SDKs' tests are compiled as their modules ship them, and testdata/ lists
 // those that must run: one that is missing, skipped or not on the list is a
@@ -93,7 +93,7 @@ func parse(args []string) (settings, error) {
 }
 
 // wants reports whether a suite is to run. A selection of the SDKs' tests is
-// no selection of the second client's checks.
+// no selection of the second clients' checks.
 func (s settings) wants(suite string) bool {
 	if s.Suite != "" {
 		return s.Suite == suite

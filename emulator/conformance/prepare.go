@@ -22,7 +22,7 @@ type plan struct {
 	Emulator  string
 	Test2json string
 	Suites    []suite
-	Script    string // of the second client, "" without it
+	Scripts   string // folder of the second clients, "" without them
 	Node      string
 }
 
@@ -79,7 +79,7 @@ func prepare(ctx context.Context, s settings, work string, stderr io.Writer) (st
 		return "", fmt.Errorf("-run %s: no test on the lists has such a name", s.Run)
 	}
 	if s.wants("second") {
-		if err := p.addSecondClient(ctx, tools); err != nil {
+		if err := p.addSecondClients(ctx, tools); err != nil {
 			return "", err
 		}
 	}

@@ -3,6 +3,8 @@ package main
 import (
 	"fmt"
 	"io"
+	"maps"
+	"slices"
 	"strings"
 	"time"
 )
@@ -36,11 +38,11 @@ type report struct {
 	verbose bool
 	labels  map[string]*count // by suite and package
 	suites  map[string]*count
-	second  count // the second client's checks
+	seconds map[string]*count // the second clients' checks, by their titles
 }
 
 func newReport(out io.Writer, verbose bool) *report {
-	return &report{out: out, verbose: verbose, labels: make(map[string]*count), suites: make(map[string]*count)}
+	return &report{out: out, verbose: verbose, labels: make(map[string]*count), suites: make(map[string]*count), seconds: make(map[string]*count)}
 }
 
 func (r *report) add(o outcome) {
@@ -77,17 +79,20 @@ func (r *report) endPackage(suite, path string, took time.Duration) {
 // end prints the last line. Its words depend on what was to run, so that a part
 // is never taken for the whole; its numbers on what did.
 func (r *report) end(s settings) error {
-	failed := r.second.failed
+	var failed int
 	var counts []string
+	for _, title := range slices.Sorted(maps.Keys(r.seconds)) {
+		failed += r.seconds[title].failed
+		if s.Suite == "second" {
+			counts = append(counts, fmt.Sprintf("%s %v", title, r.seconds[title]))
+		}
+	}
 	for _, name := range []string{"azservicebus", "azcosmos"} {
 		if s.wants(name) {
 			c := r.countOf(r.suites, name)
 			failed += c.failed
 			counts = append(counts, fmt.Sprintf("%s %v", name, c))
 		}
-	}
-	if s.Suite == "second" {
-		counts = append(counts, fmt.Sprintf("second client %v", r.second))
 	}
 	var part string
 	if !s.complete() {

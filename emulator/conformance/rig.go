@@ -13,6 +13,10 @@ const (
 	serviceBusHost = "127.0.0.9"
 	identityPort   = "15999"
 	key            = "c2VjcmV0"
+	cosmosPort     = "8081"
+
+	// cosmosKey is the one that every Cosmos DB emulator is known by.
+	cosmosKey = "C2y6yDjf5/R+ob0N8A7Cgv30VRDJIWEHLM+4QDU5DE2nQ9nDuVTqobD4b8mGGyPMbIZnqyMsEcaGQy67XIw/Jw=="
 )
 
 //go:embed testdata/azservicebus.json
@@ -82,12 +86,22 @@ func (p plan) cosmosRig() rig {
 		alone: true,
 		env:   []string{"EMULATOR=true", "SSL_CERT_FILE=" + p.authority()},
 		flags: []string{
-			"-cosmos", "127.0.0.1:8081",
+			"-cosmos", "127.0.0.1:" + cosmosPort,
 			"-cosmos-compute", "127.0.0.1:8903",
 			"-cosmos-endpoint", "https://127.0.0.1:8081/",
 			"-cosmos-consistency", "Strong",
 			"-ca-file", p.authority(),
 			"-amqp", "127.0.0.1:0", "-downstream", "127.0.0.1:0", "-control", "127.0.0.1:0",
 		},
+	}
+}
+
+// cosmosFlags are those of an account as it is by default, for a client that goes
+// where the account document says.
+func (p plan) cosmosFlags() []string {
+	return []string{
+		"-cosmos", "127.0.0.1:" + cosmosPort,
+		"-ca-file", p.authority(),
+		"-amqp", "127.0.0.1:0", "-downstream", "127.0.0.1:0", "-control", "127.0.0.1:0",
 	}
 }

@@ -2,6 +2,7 @@ package cosmos
 
 import (
 	"net/http"
+	"slices"
 	"strings"
 
 	"oneeffect/emulator/control"
@@ -55,17 +56,22 @@ func readOperation(o *object) (operation, error) {
 			}
 		case "resourceBody":
 			var ok bool
-			if body, ok = m.value.(*object); !ok {
+			if list, isList := m.value.([]any); isList && strings.EqualFold(o.text("operationType"), "patch") {
+				body, _ = patchOf(list)
+			} else if body, ok = m.value.(*object); !ok {
 				return op, badRequest("the resourceBody is %s, want an object", kindName(m.value))
 			}
-		case "id", "ifMatch":
+		case "id", "ifMatch", "partitionKey":
 			if !isText {
 				return op, badRequest("the %s is %s, want a string", m.name, kindName(m.value))
 			}
-			if m.name == "id" {
+			switch m.name {
+			case "id":
 				op.id = text
-			} else {
+			case "ifMatch":
 				op.ifMatch = text
+			default:
+				op.partition = text
 			}
 		default:
 			return op, badRequest("this emulator does not know the member %q", m.name)
@@ -104,15 +110,18 @@ func (op *operation) withBody(body *object) {
 
 // serveBatch applies all operations of a batch, or none (V2).
 func (s *Server) serveBatch(c *call) reply {
+	if !isTrue(c.header("x-ms-cosmos-batch-atomic")) {
+		return s.serveBulk(c)
+	}
 	operations, f := c.batch, c.batchFailure
 	switch {
 	case f != nil:
 	case c.request.Method != http.MethodPost:
 		f = notAllowed(c)
-	case !isTrue(c.header("x-ms-cosmos-batch-atomic")):
-		f = notImplemented("a batch that is not atomic (x-ms-cosmos-batch-atomic)")
 	case isTrue(c.header("x-ms-cosmos-batch-continue-on-error")):
-		f = notImplemented("a batch that continues after an error (x-ms-cosmos-batch-continue-on-error)")
+		f = badRequest("A batch that is atomic cannot continue after an error.")
+	case slices.ContainsFunc(operations, func(op operation) bool { return op.partition != "" }):
+		f = badRequest("The operations of a batch that is atomic have one partition key, which is in the header.")
 	case len(operations) > maxBatchOperations && !s.hub.Off("cosmos.batch-limit"):
 		f = badRequest("Batch request has more operations than what is supported: %d, want at most %d.", len(operations), maxBatchOperations)
 	}

@@ -41,7 +41,7 @@ func (c continuation) token() string {
 
 func parseContinuation(token, rid string, spec querySpec, key string) (continuation, *failure) {
 	hash := sha256.New()
-	for _, part := range []string{rid, spec.text, key} {
+	for _, part := range []string{rid, spec.bound(), key} {
 		hash.Write([]byte(part))
 		hash.Write([]byte{0})
 	}
@@ -83,4 +83,19 @@ func parseContinuation(token, rid string, spec querySpec, key string) (continuat
 		return at, invalid
 	}
 	return at, nil
+}
+
+// bound is what of a query's text a continuation is bound to: all of it. But a
+// client that puts together the order of several partitions goes on with another
+// filter, which leaves out what it has had already.
+func (q querySpec) bound() string {
+	tokens, err := lex(q.text)
+	if !q.ranged || q.selection == nil || len(q.selection.orderBy) == 0 || err != nil {
+		return q.text
+	}
+	at := q.selection.whereAt
+	if at.end == 0 {
+		return q.text
+	}
+	return q.text[:tokens[at.start].start] + q.text[tokens[at.end-1].end:]
 }

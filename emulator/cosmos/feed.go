@@ -39,13 +39,17 @@ func (s *Server) serveFeed(c *call) reply {
 	if f == nil {
 		k, f = s.readable(k, c)
 	}
+	var between *effectiveRange
+	if f == nil {
+		between, f = c.effectiveRange(k.settings.key)
+	}
 	if f != nil {
 		return s.record(c, reply{failure: f, session: k.sessionToken()})
 	}
 	if c.header("If-None-Match") == "*" {
 		after = k.lsn // from now on
 	}
-	changed := k.changes(key, s.clock("cosmos.ttl-feed"), after, since)
+	changed := between.only(k.settings.key, k.changes(key, s.clock("cosmos.ttl-feed"), after, since))
 	if s.hub.Off("cosmos.feed-order") {
 		changed = slices.Values(slices.SortedFunc(changed, byAge))
 	}

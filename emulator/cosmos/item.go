@@ -20,6 +20,7 @@ type operation struct {
 	id          string
 	ifMatch     string
 	ifNoneMatch string
+	partition   string         // the partition key in JSON, in a batch that is not atomic
 	body        *object        // create, upsert, replace
 	patch       *patchDocument // patch
 	failure     *failure       // what is wrong with it whatever is stored

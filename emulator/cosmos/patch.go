@@ -26,11 +26,26 @@ type patchOperation struct {
 
 // parsePatch reads the body of a PATCH request.
 func parsePatch(text []byte) (*patchDocument, *failure) {
-	o, err := parseObject(text)
+	v, err := parseValue(text)
 	if err != nil {
 		return nil, badRequest("The patch is not a JSON object: %s.", err)
 	}
+	o, f := patchOf(v)
+	if f != nil {
+		return nil, f
+	}
 	return readPatch(o)
+}
+
+// patchOf takes a patch that is an array for its operations.
+func patchOf(v value) (*object, *failure) {
+	switch v := v.(type) {
+	case *object:
+		return v, nil
+	case []any:
+		return &object{members: []member{{"operations", v}}}, nil
+	}
+	return nil, badRequest("The patch is not a JSON object: it is %s.", kindName(v))
 }
 
 func readPatch(o *object) (*patchDocument, *failure) {

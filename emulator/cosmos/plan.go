@@ -7,8 +7,8 @@ import (
 
 // What the gateway serves. A query that is confined to one logical partition is
 // served whole. One that is not gets filters and projections only: the rest
-// (order, aggregates, …) is for a client with a query engine of its own, which
-// the Go SDK is not.
+// (order, aggregates, …) is for a client with a query engine of its own, to which
+// the refusal gives the plan, see queryplan.go. The Go SDK has none.
 
 // gatewayRefusal is the service's text; clients and people search for it.
 const gatewayRefusal = "The provided cross partition query can not be directly served by the gateway. " +
@@ -39,12 +39,20 @@ func (s *selection) gateway(confined, enabled bool) *failure {
 // confinement finds the one logical partition that the filter leaves, if it
 // demands a value of every path of the partition key.
 func (s *selection) confinement(key keyDefinition) partitionKey {
-	if s.where == nil || len(s.from) == 0 || s.from[0].path != nil || s.from[0].query != nil {
-		return nil
+	if found := s.demandedKey(key); !slices.ContainsFunc(found, isUndefined) {
+		return found
 	}
+	return nil
+}
+
+// demandedKey gives what the filter demands of each path of the partition key.
+func (s *selection) demandedKey(key keyDefinition) partitionKey {
 	found := make(partitionKey, len(key.paths))
 	for i := range found {
 		found[i] = undefined{}
+	}
+	if s.where == nil || len(s.from) == 0 || s.from[0].path != nil || s.from[0].query != nil {
+		return found
 	}
 	demands(s.where, func(e expression, v value) {
 		alias, path, ok := pathOf(e)
@@ -57,9 +65,6 @@ func (s *selection) confinement(key keyDefinition) partitionKey {
 			}
 		}
 	})
-	if slices.ContainsFunc(found, isUndefined) {
-		return nil
-	}
 	return found
 }
 
@@ -96,6 +101,9 @@ func (s *selection) indexed(set settings) *failure {
 	var keys []compositePath
 	for _, o := range s.orderBy {
 		_, path, _ := pathOf(o.by)
+		if _, above, ok := pathOf(s.from[0].path); ok {
+			path = append(above, path...)
+		}
 		if !set.indexes(path) {
 			return badRequest("The index path corresponding to the specified order-by item is excluded.")
 		}

@@ -19,6 +19,7 @@ type querySpec struct {
 	text       string
 	parameters map[string]value
 	selection  *selection
+	ranged     bool // the client asks one partition, and puts several together
 }
 
 // readQuery reads a query, or for a plain GET of a feed the query it stands for.
@@ -35,7 +36,7 @@ func (c *call) readQuery() (querySpec, *failure) {
 	if err != nil {
 		return querySpec{}, badRequest("The query is not a JSON object: %s.", err)
 	}
-	spec := querySpec{parameters: map[string]value{}}
+	spec := querySpec{parameters: map[string]value{}, ranged: c.header("x-ms-documentdb-partitionkeyrangeid") != ""}
 	for _, m := range body.members {
 		switch m.name {
 		case "query":
@@ -111,6 +112,9 @@ func (s *Server) serveQuery(c *call) reply {
 	if f != nil {
 		return s.record(c, reply{failure: f})
 	}
+	if isTrue(c.header("x-ms-cosmos-is-query-plan-request")) {
+		return s.servePlan(c, spec)
+	}
 	size, f := c.pageSize()
 	if f != nil {
 		return s.record(c, reply{failure: f})
@@ -120,6 +124,9 @@ func (s *Server) serveQuery(c *call) reply {
 		rep := reply{failure: f}
 		if k.rid != "" {
 			rep.session = k.session
+		}
+		if f.substatus == crossPartitionQuery {
+			rep.plan = spec.planOrNone(k.key)
 		}
 		return s.record(c, rep)
 	}
@@ -158,6 +165,7 @@ func (s *Server) serveQuery(c *call) reply {
 type seen struct {
 	rid     string
 	session string
+	key     keyDefinition
 }
 
 // queried decides whether the gateway serves a query, and takes a snapshot of
@@ -170,7 +178,7 @@ func (s *Server) queried(c *call, spec querySpec) (seen, items, *failure) {
 		return seen{}, nil, f
 	}
 	k, f = s.readable(k, c)
-	what := seen{k.rid, k.sessionToken()}
+	what := seen{k.rid, k.sessionToken(), k.settings.key}
 	if f != nil {
 		return what, nil, f
 	}
@@ -195,7 +203,12 @@ func (s *Server) queried(c *call, spec querySpec) (seen, items, *failure) {
 	if f != nil {
 		return what, nil, f
 	}
-	return what, k.scope(key, s.clock("cosmos.ttl-query"), spec.selection.bounds()), nil
+	between, f := c.effectiveRange(k.settings.key)
+	if f != nil {
+		return what, nil, f
+	}
+	all := k.scope(key, s.clock("cosmos.ttl-query"), spec.selection.bounds())
+	return what, all.within(between, k.settings.key), nil
 }
 
 func goneRange(id string) *failure {

@@ -14,6 +14,7 @@ import (
 type reply struct {
 	status     int
 	failure    *failure // instead of a body
+	plan       *object  // beside the failure of a query that only clients with a query engine can put together
 	code       string   // of the failure, if it is not its status's
 	retryAfter time.Duration
 	body       []byte
@@ -94,5 +95,8 @@ func failureBody(rep reply, activity string) []byte {
 	o := &object{}
 	o.set("code", code)
 	o.set("message", rep.failure.message+"\r\nActivityId: "+activity)
+	if rep.plan != nil {
+		o.set("additionalErrorInfo", textOf(rep.plan))
+	}
 	return appendValue(nil, o)
 }

@@ -4,6 +4,7 @@ import { strict as assert } from "node:assert";
 import { webcrypto } from "node:crypto";
 import { setTimeout as sleep } from "node:timers/promises";
 import { ServiceBusAdministrationClient, ServiceBusClient } from "@azure/service-bus";
+import { check } from "./checks.mjs";
 
 globalThis.crypto ??= webcrypto; // which the client expects, and Node.js 18 has only there
 
@@ -12,49 +13,8 @@ assert.ok(connectionString, "SERVICEBUS_CONNECTION_STRING says where the emulato
 
 // A check that needs a second attempt has found something: nothing is retried.
 const options = { retryOptions: { maxRetries: 0, timeoutInMs: 10_000 } };
-const limit = 30_000;
 
-const checks = [];
-
-/** check declares one: its name is a sentence, its body gets a World. */
-export function check(name, body) {
-  checks.push({ name, body });
-}
-
-export async function runChecks(chosen) {
-  let passed = 0;
-  let failed = 0;
-  for (const [i, { name, body }] of checks.entries()) {
-    if (!chosen.test(name)) continue;
-    const world = new World(`second-${i}`);
-    const start = Date.now();
-    try {
-      await within(limit, body(world));
-      passed++;
-      console.log(`ok   ${name} (${((Date.now() - start) / 1000).toFixed(1)} s)`);
-    } catch (err) {
-      failed++;
-      console.log(`FAIL ${name}: ${String(err.stack ?? err).replaceAll("\n", "\n     | ")}`);
-    }
-    await within(limit, world.close()).catch((err) => console.log(`     | closing: ${err}`));
-  }
-  return { passed, failed };
-}
-
-async function within(ms, promise) {
-  const timer = new AbortController();
-  const late = sleep(ms, undefined, { signal: timer.signal }).then(() => {
-    throw new Error(`not done after ${ms} ms`);
-  });
-  try {
-    return await Promise.race([promise, late]);
-  } finally {
-    timer.abort();
-    late.catch(() => {});
-  }
-}
-
-class World {
+export class World {
   #prefix;
   #made = 0;
 
@@ -126,4 +86,4 @@ export async function refused(promise, code) {
 export const bodies = (messages) => messages.map((m) => m.body);
 export const seconds = (n) => `PT${n}S`;
 export const later = (ms) => new Date(Date.now() + ms);
-export { assert, sleep };
+export { assert, check, sleep };
