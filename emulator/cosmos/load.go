@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"encoding/binary"
 	"fmt"
-	"strings"
 
 	"oneeffect/emulator/disk"
 )
@@ -112,23 +111,20 @@ func (l *loading) container(serial, owner uint32, body *object) error {
 // restore puts an item back in its place.
 func (c *container) restore(ordinal uint64, value []byte) error {
 	d := &document{ordinal: ordinal, rid: c.itemRID(ordinal)}
-	var place, length uint64
-	rest, err := readNumbers(value, &d.lsn, &place, &length)
+	var place, ts, ttl, indexed uint64
+	var lengths [3]uint64
+	rest, err := readNumbers(value, &d.lsn, &place, &ts, &ttl, &indexed, &lengths[0], &lengths[1], &lengths[2])
 	if err != nil {
 		return err
 	}
-	if length > uint64(len(rest)) {
-		return errRecord
+	d.place, d.ts, d.ttl, d.indexed = int(place), int64(ts), int64(ttl)-1, int(indexed)
+	for i, into := range []*string{&d.partition, &d.id, &d.etag} {
+		if lengths[i] > uint64(len(rest)) {
+			return errRecord
+		}
+		*into, rest = string(rest[:lengths[i]]), rest[lengths[i]:]
 	}
-	d.place, d.partition, d.text = int(place), string(rest[:length]), bytes.Clone(rest[length:])
-	body, err := parseObject(d.text)
-	if err != nil {
-		return err
-	}
-	d.id, d.etag, d.ttl = strings.Clone(body.text("id")), strings.Clone(body.text("_etag")), ownTTL(body)
-	d.indexed = c.settings.indexedPaths(body)
-	ts, _ := body.get("_ts")
-	d.ts, _ = wholeNumber(ts)
+	d.text = bytes.Clone(rest)
 	c.place(d)
 	return nil
 }
