@@ -198,7 +198,7 @@ func settle(ctx context.Context, r *azservicebus.Receiver, l *ledger, m *fate, r
 		l.answered(attempt)
 		err = r.CompleteMessage(ctx, received, nil)
 	case n < 8:
-		attempt, done = func() { m.failing = true }, func() { m.failing = false; m.count++ }
+		attempt, done = func() { m.failing = true }, func() { m.failing = false; m.count = max(m.count, received.DeliveryCount) }
 		l.answered(attempt)
 		err = r.AbandonMessage(ctx, received, nil)
 	case n < 9:
