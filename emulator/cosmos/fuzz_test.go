@@ -21,6 +21,11 @@ func FuzzParseQuery(f *testing.F) {
 		`SELECT VALUE (c.a ? c.b || 'x' : ARRAY_CONTAINS(c.l, {k: 1}, true)) FROM c -- comment`,
 		`SELECT * FROM c WHERE ((((~c.n & 1 | 2 ^ 3) % 4 != 0))) ORDER BY c.a DESC, c.b ASC`,
 		`from c where c.n = 1`,
+		`SELECT c.s, COUNT(1) AS n, COUNTIF(c.b) m, MIN(c.n) FROM c JOIN x IN c.l GROUP BY c.s, LOWER(x.k) OFFSET 0 LIMIT 3`,
+		`SELECT VALUE ARRAY(SELECT DISTINCT VALUE x FROM x IN c.l WHERE EXISTS(SELECT VALUE y FROM y IN c.l WHERE y = x)) FROM c`,
+		`SELECT TOP @n d.k FROM (SELECT VALUE c FROM c) AS d JOIN (SELECT COUNT(1) AS k FROM x IN d.l) AS t ORDER BY d.n DESC`,
+		`SELECT 1 AS one, (SELECT VALUE 2), [DateTimeAdd('mm', 1, '2026-01-31'), REPLICATE('x', 3), RegexMatch('a', '^a', 'i')]`,
+		`SELECT VALUE SetUnion(ARRAY_CONCAT(c.l, c.l), ObjectToArray(c.o)) FROM c ORDER BY c.o.x ASC`,
 		"SELECT * FROM c WHERE c.s = 'it\\'s \\u00e9'",
 		"SELECT 'unterminated", "SELECT @", "--", "", "\xff", "SELECT * FROM c WHERE " + strings.Repeat("NOT ", 300) + "true",
 	} {
@@ -49,6 +54,12 @@ func FuzzParseQuery(f *testing.F) {
 		}
 		query.confinement(keyDefinition{paths: [][]string{{"id"}}})
 		_ = query.indexed(settings{})
+		if plan, refusal := (querySpec{text: text, selection: query}).plan(keyDefinition{paths: [][]string{{"id"}}, version: 2}, nil); refusal == nil {
+			rewritten := plan.members[1].value.(*object).text("rewrittenQuery")
+			if _, err := parseQuery(strings.ReplaceAll(rewritten, orderFilter, "true"), map[string]value{"@id": "a", "@n": integerOf(2)}); rewritten != "" && err != nil {
+				t.Fatalf("%q is rewritten to %q: %v", text, rewritten, err)
+			}
+		}
 		at := continuation{bound: "x"}
 		for range 100 {
 			page, refusal := query.page(documents, 1, at, time.Now())
