@@ -24,15 +24,15 @@ const (
 	Cancelled  Status = "CANCELLED"
 )
 
-// Reasons of a failure or refusal, for machines. They become dead-letter reasons.
+// Reasons of a failure or refusal: they travel, so message names them.
 const (
-	OutcomeUnknown       = "OutcomeUnknown"       // a keyless call may have been made
-	KeyWindowPassed      = "KeyWindowPassed"      // the downstream may have forgotten the key
-	TooOld               = "TooOld"               // past notAfter
-	AttemptsExhausted    = "AttemptsExhausted"    // too many starts, or too many unknown answers
-	DeadlinePassed       = "DeadlinePassed"       // free waiting is over
-	IdempotencyKeyReused = "IdempotencyKeyReused" // one key, two payloads
-	PermanentFailure     = "PermanentFailure"     // the downstream said no, finally
+	OutcomeUnknown       = message.OutcomeUnknown
+	KeyWindowPassed      = message.KeyWindowPassed
+	TooOld               = message.TooOld
+	AttemptsExhausted    = message.AttemptsExhausted
+	DeadlinePassed       = message.DeadlinePassed
+	IdempotencyKeyReused = message.IdempotencyKeyReused
+	DownstreamRejected   = message.DownstreamRejected
 )
 
 // What is known of the effect of work that ended without a result.

@@ -58,7 +58,7 @@ var writes = []struct {
 	{
 		"fail", map[string]any{"/status": "FAILED"},
 		func(t *testing.T, ctx context.Context, l *claim.Lease) error {
-			f := claim.Failure{Reason: claim.PermanentFailure, Description: "422", Outcome: claim.EffectNone}
+			f := claim.Failure{Reason: claim.DownstreamRejected, Description: "422", Outcome: claim.EffectNone}
 			v, err := l.Fail(ctx, f)
 			if err == nil && (v.Kind != claim.Over || *v.Claim.Failure != f) {
 				t.Errorf("failed with %s %+v", v.Kind, v.Claim.Failure)
@@ -66,7 +66,7 @@ var writes = []struct {
 			return err
 		},
 		func(c claim.Claim) bool {
-			return c.Status == claim.Failed && c.Failure.Reason == claim.PermanentFailure && c.Result == nil && c.Attempts[len(c.Attempts)-1].End == "failed: PermanentFailure"
+			return c.Status == claim.Failed && c.Failure.Reason == claim.DownstreamRejected && c.Result == nil && c.Attempts[len(c.Attempts)-1].End == "failed: DownstreamRejected"
 		},
 	},
 	{

@@ -24,7 +24,7 @@ func completed(c *claim.Claim) {
 	c.Status, c.Result = claim.Completed, &claim.Result{Ref: "/customers/7", Digest: "sha256:result"}
 }
 func failed(c *claim.Claim) {
-	c.Status, c.Failure = claim.Failed, &claim.Failure{Reason: claim.PermanentFailure, Outcome: claim.EffectNone}
+	c.Status, c.Failure = claim.Failed, &claim.Failure{Reason: claim.DownstreamRejected, Outcome: claim.EffectNone}
 }
 func cancelled(c *claim.Claim)   { c.Status = claim.Cancelled }
 func released(c *claim.Claim)    { c.Released = true }
@@ -84,8 +84,8 @@ func TestTake(t *testing.T) {
 		{"a completed claim is told again to a later run", held(completed), ended, asking(ofRun(2), withAssertion), "done", 1, false},                             // C2
 		{"a completed claim is told again to a keyless handler", held(completed), ended, asking(withoutKey), "done", 1, false},                                    // C2
 		{"nobody wants a cancelled claim", held(cancelled), ended, asking(ofRun(2)), "withdrawn", 1, false},
-		{"a failed claim is told again to its own run", held(failed), ended, asking(), over(claim.PermanentFailure, claim.EffectNone), 1, false}, // C10
-		{"a failed claim is told again to its own run past notAfter", held(failed), ended, asking(tooLate), over(claim.PermanentFailure, claim.EffectNone), 1, false},
+		{"a failed claim is told again to its own run", held(failed), ended, asking(), over(claim.DownstreamRejected, claim.EffectNone), 1, false}, // C10
+		{"a failed claim is told again to its own run past notAfter", held(failed), ended, asking(tooLate), over(claim.DownstreamRejected, claim.EffectNone), 1, false},
 		{"a failed claim is re-opened by a later run", held(failed), 0, asking(ofRun(2)), "granted", 2, true}, // C3
 		{"a failed claim is not re-opened past notAfter", held(failed), 0, asking(ofRun(2), tooLate), "refused TooOld", 1, false},
 		{"a standing lease is busy", held(), 0, asking(), "busy", 1, false},                                                                // C1

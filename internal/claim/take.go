@@ -90,6 +90,12 @@ func Take(stands *Claim, age time.Duration, ask Ask, owner string, t Terms) (nex
 		return old, Verdict{Kind: Over, Claim: old}, false
 	case old.Status == Failed && tooOld:
 		return old, Verdict{Kind: Refused, Reason: TooOld, Claim: old}, false
+	case old.Status == Failed && !settled(old, ask) && !(old.Keyed && ask.Keyed):
+		// Without a key on both sides, a call whose outcome is not known is made again
+		// only if somebody vouches that there was none.
+		next = fail(old, owner, Failure{OutcomeUnknown, "an earlier run may have had an effect, and nobody asserts that it had none", EffectUnknown}, t)
+		next.Run = ask.Run
+		return next, Verdict{Kind: Over, Claim: next}, true
 	case old.Status == Failed:
 		next = reopen(old, ask, owner, now, t)
 		return next, Verdict{Kind: Granted, Claim: next}, true
@@ -163,12 +169,22 @@ func takeOver(old Claim, ask Ask, owner string, now time.Time, t Terms) Claim {
 	return next
 }
 
-// reopen grants a failed claim to an operator's next run.
+// settled says that no call of a failed claim can have an effect that is not on
+// record: it is known, or an operator asserts it.
+func settled(old Claim, ask Ask) bool {
+	return ask.Asserted || old.Failure.Outcome == EffectNone || old.Failure.Outcome == EffectPartial
+}
+
+// reopen grants a failed claim to an operator's next run. Where nothing is unknown,
+// what the handler declares now is what counts.
 func reopen(old Claim, ask Ask, owner string, now time.Time, t Terms) Claim {
 	next := takeOver(old, ask, owner, now, t)
 	next.Status, next.Failure = InProgress, nil
 	next.Run = ask.Run
 	next.Starts, next.Answered, next.CallStarted = 1, 0, false
+	if settled(old, ask) {
+		next.Keyed, next.KeylessStep = ask.Keyed, ask.KeylessStep
+	}
 	if ask.Asserted {
 		next.FirstCallAt = now // nothing was applied, so no key is in use downstream
 	}

@@ -47,6 +47,7 @@ type situation struct {
 	starts      int
 	asserted    bool
 	step        keylessStep
+	unknown     bool // what a failure says of the effect
 }
 
 // keylessStep is what claim and handler say of a step that honours no key.
@@ -123,8 +124,11 @@ func (s situation) claim() *claim.Claim {
 		c.Result = &claim.Result{Ref: "/customers/7", Digest: "sha256:result"}
 		c.Attempts[1].End = "completed"
 	case claim.Failed:
-		c.Failure = &claim.Failure{Reason: claim.PermanentFailure, Description: "no", Outcome: claim.EffectNone}
-		c.Attempts[1].End = "failed: PermanentFailure"
+		c.Failure = &claim.Failure{Reason: claim.DownstreamRejected, Description: "no", Outcome: claim.EffectNone}
+		if s.unknown {
+			c.Failure.Outcome = claim.EffectUnknown
+		}
+		c.Attempts[1].End = "failed: DownstreamRejected"
 	}
 	return c
 }
@@ -203,6 +207,11 @@ var verdicts = []row{
 		answer{claim.Refused, claim.TooOld, ""},
 	},
 	{
+		"FAILED, message.run > claim.run, effect unknown and not asserted, keyless on either side: failed OutcomeUnknown of this run",
+		func(s situation) bool { return s.stands == claim.Failed && s.unknown && !s.asserted && !s.keyed() },
+		answer{claim.Over, claim.OutcomeUnknown, "fail again"},
+	},
+	{
 		"FAILED, message.run > claim.run: re-opened", func(s situation) bool { return s.stands == claim.Failed },
 		answer{claim.Granted, "", "re-open"},
 	},
@@ -256,6 +265,10 @@ func (s situation) written(a answer) claim.Claim {
 	c.Owner, c.Fence, c.TTL = ours, 5, 2592000
 	c.Released, c.NotBefore = false, time.Time{}
 	end := &c.Attempts[1].End
+	if a.writes == "fail again" {
+		c.Run = s.run
+		return c
+	}
 	if a.writes == "fail" {
 		c.Status = claim.Failed
 		if *end == "" {
@@ -273,6 +286,9 @@ func (s situation) written(a answer) claim.Claim {
 	if a.writes == "re-open" {
 		c.Status, c.Failure = claim.InProgress, nil
 		c.Starts, c.Answered, c.CallStarted = 1, 0, false
+		if s.asserted || !s.unknown {
+			c.Keyed, c.KeylessStep = s.declaredKey, s.declaredStep()
+		}
 		if s.asserted {
 			c.FirstCallAt = asked
 		}
@@ -298,8 +314,12 @@ func everySituation(yield func(situation) bool) {
 		dimension([]moment{past, present}, func(s *situation, v moment) { s.notAfter = v }),
 		dimension([]int{7, 8}, func(s *situation, v int) { s.starts = v }),
 		dimension(both, func(s *situation, v bool) { s.asserted = v }),
+		dimension(both, func(s *situation, v bool) { s.unknown = v }),
 		dimension([]keylessStep{noSteps, sameStep, anotherStep, sameStepLater}, func(s *situation, v keylessStep) { s.step = v }),
 	) {
+		if s.unknown && s.stands != claim.Failed {
+			continue
+		}
 		if s.stands == "" && s != s.nothing() || s.step != noSteps && (s.stands == claim.Completed || s.stands == claim.Cancelled) {
 			continue
 		}
@@ -375,12 +395,15 @@ func (s situation) differs(want answer, next claim.Claim, v claim.Verdict, write
 	if !reflect.DeepEqual(next, v.Claim) {
 		return fmt.Sprintf("the verdict leaves %+v, but %+v is to be written", v.Claim, next)
 	}
-	if want.writes == "fail" {
+	if want.writes == "fail" || want.writes == "fail again" {
 		f := next.Failure
 		if f == nil || f.Reason != want.reason || f.Description == "" || f.Outcome != s.outcome(want.reason) {
 			return fmt.Sprintf("failed with %+v, want %s with outcome %s", f, want.reason, s.outcome(want.reason))
 		}
 		next.Failure = nil
+	}
+	if want.writes == "fail again" {
+		next.Failure = s.claim().Failure // it is compared above
 	}
 	if record := s.written(want); !reflect.DeepEqual(next, record) {
 		return fmt.Sprintf("\ngot  %+v\nwant %+v", next, record)

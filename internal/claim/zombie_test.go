@@ -52,7 +52,7 @@ func TestAZombieIsFencedByWhateverStands(t *testing.T) { // C4, C9
 			}
 		},
 		"a failure": func(t *testing.T, _ *world, owner *claim.Lease) {
-			if _, err := owner.Fail(t.Context(), claim.Failure{Reason: claim.PermanentFailure}); err != nil {
+			if _, err := owner.Fail(t.Context(), claim.Failure{Reason: claim.DownstreamRejected}); err != nil {
 				t.Fatal(err)
 			}
 		},

@@ -108,7 +108,45 @@ func (s *ExecutionStore) Change(ctx context.Context, id string, change execution
 	return execution.ETag(etag), nil
 }
 
-// patchFor is the change as patch operations, at most five of the ten that the
+// Reopen writes another run and its outbox entry in one transactional batch.
+func (s *ExecutionStore) Reopen(ctx context.Context, id string, change execution.Change, entry execution.Entry, unchanged execution.ETag) (execution.ETag, error) {
+	name := "reopen execution " + id
+	patch, err := patchFor(change)
+	if err != nil {
+		return "", fmt.Errorf("%s: %w", name, err)
+	}
+	outbox, err := encode(entry)
+	if err != nil {
+		return "", fmt.Errorf("%s: %w", name, err)
+	}
+	condition, err := ifMatch(string(unchanged))
+	if err != nil {
+		return "", fmt.Errorf("%s: %w", name, err)
+	}
+	var etag azcore.ETag
+	err = s.do(ctx, &operation{name: name, write: true}, id, func(ctx context.Context, items *azcosmos.ContainerClient) error {
+		batch := items.NewTransactionalBatch(azcosmos.NewPartitionKeyString(id))
+		batch.PatchItem(id, patch, &azcosmos.TransactionalBatchItemOptions{IfMatchETag: condition})
+		batch.CreateItem(outbox, nil)
+		answer, err := items.ExecuteTransactionalBatch(ctx, batch, nil)
+		if err != nil {
+			return err
+		}
+		if !answer.Success {
+			return refusedBy(answer.OperationResults)
+		}
+		if len(answer.OperationResults) > 0 {
+			etag = answer.OperationResults[0].ETag
+		}
+		return versioned(etag, nil)
+	})
+	if err != nil {
+		return "", err
+	}
+	return execution.ETag(etag), nil
+}
+
+// patchFor is the change as patch operations, at most seven of the ten that the
 // service takes.
 func patchFor(change execution.Change) (azcosmos.PatchOperations, error) {
 	var patch azcosmos.PatchOperations
@@ -127,6 +165,13 @@ func patchFor(change execution.Change) (azcosmos.PatchOperations, error) {
 	}
 	if change.Failure != nil {
 		put(patch.AppendSet, "/failure", change.Failure)
+	}
+	if r := change.Reopened; r != nil {
+		put(patch.AppendSet, "/run", r.Run)
+		put(patch.AppendSet, "/deadline", r.Deadline)
+		put(patch.AppendSet, "/asserted", r.Asserted)
+		patch.AppendRemove("/endedAt")
+		patch.AppendRemove("/failure")
 	}
 	put(patch.AppendAdd, "/history/-", change.Note)
 	return patch, errors.Join(errs...)

@@ -39,6 +39,7 @@ type Execution struct {
 	CreatedAt   time.Time      `json:"createdAt"`
 	Deadline    time.Time      `json:"deadline"`
 	NotAfter    time.Time      `json:"notAfter"`
+	Asserted    bool           `json:"asserted,omitzero"`    // of this run: an operator asserts that the ones before had no effect
 	TraceParent string         `json:"traceparent,omitzero"` // of the request, for what a relay sends later
 	EndedAt     time.Time      `json:"endedAt,omitzero"`
 	Result      *Result        `json:"result,omitzero"`
@@ -80,7 +81,8 @@ type Failure struct {
 // Note is one entry of the history: what happened to this execution, oldest first.
 type Note struct {
 	At     time.Time `json:"at"`
-	What   string    `json:"what"` // "created", "completed", "failed", …
+	What   string    `json:"what"`        // "created", "completed", "failed", …
+	By     string    `json:"by,omitzero"` // who asked for it; empty: an event did
 	From   Status    `json:"from,omitzero"`
 	To     Status    `json:"to,omitzero"`
 	Run    int       `json:"run"`

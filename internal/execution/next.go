@@ -13,6 +13,17 @@ type Change struct {
 	Result  *Result  // nil: unchanged
 	Failure *Failure // nil: unchanged
 	Note    Note     // appended to the history
+
+	// Reopened is set by a replay: the run that begins. What the last one ended with is
+	// taken away; the history keeps it.
+	Reopened *Reopened
+}
+
+// Reopened is what another run begins with.
+type Reopened struct {
+	Run      int
+	Deadline time.Time
+	Asserted bool
 }
 
 // Decision is what an event does to an execution.
@@ -25,10 +36,11 @@ const (
 	Record                 // the state stays, the history says what was seen
 	NoOp                   // an earlier delivery did this, or it does not matter any more
 	Contradiction          // cannot happen: unchanged, dead-letter with the evidence
+	Refusal                // what was asked for is not possible as it stands
 )
 
 func (d Decision) String() string {
-	return [...]string{"undecided", "transition", "record", "no-op", "contradiction"}[d]
+	return [...]string{"undecided", "transition", "record", "no-op", "contradiction", "refusal"}[d]
 }
 
 // Next decides from what stands. change is to be written, on the condition that

@@ -23,6 +23,9 @@ type Store interface {
 	Load(ctx context.Context, id string) (Stored, error)
 	// Change applies a transition in one conditional patch, or message.ErrConflict.
 	Change(ctx context.Context, id string, change Change, unchanged ETag) (ETag, error)
+	// Reopen applies a replay and writes the outbox entry of its run in one
+	// transactional batch, or neither: message.ErrConflict if what stands has changed.
+	Reopen(ctx context.Context, id string, change Change, entry Entry, unchanged ETag) (ETag, error)
 	// Sent removes an outbox entry; removing one that is gone is no error.
 	Sent(ctx context.Context, entry Entry) error
 	// Unsent lists outbox entries older than age by the store's clock, at most limit.

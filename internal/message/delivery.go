@@ -61,9 +61,6 @@ func (a Action) String() string {
 	return "undecided"
 }
 
-// InvalidMessage is the dead-letter reason of a message that nobody can read.
-const InvalidMessage = "InvalidMessage"
-
 // Done settles a message whose work needs nothing more of the broker.
 func Done() Settlement { return Settlement{Action: Complete} }
 

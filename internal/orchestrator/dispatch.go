@@ -18,7 +18,7 @@ import (
 func taskFor(e execution.Execution, entry execution.Entry, ticket execution.ETag) (message.Message, error) {
 	task := message.Task{
 		ExecutionID: e.ExecutionID, Run: entry.Run, Type: e.Type, Payload: e.Payload,
-		ExecutionETag: string(ticket), Deadline: e.Deadline, NotAfter: e.NotAfter,
+		ExecutionETag: string(ticket), Deadline: e.Deadline, NotAfter: e.NotAfter, Asserted: e.Asserted,
 	}
 	return task.Message(entry.MessageID, time.Now())
 }

@@ -66,7 +66,7 @@ func TestAnEventIsSettledByWhatItDoes(t *testing.T) { // E1 E2
 		if err != nil || s.Execution.Status != execution.Completed || s.Execution.Result.Digest != "sha256:one" || len(s.Execution.History) != 2 {
 			t.Errorf("%+v, %v", s.Execution, err)
 		}
-		if s := b.Handle(t.Context(), message.Delivery{Body: []byte(`{}`), Count: 1}); s.Action != message.DeadLetter || s.Reason != orchestrator.InvalidMessage {
+		if s := b.Handle(t.Context(), message.Delivery{Body: []byte(`{}`), Count: 1}); s.Action != message.DeadLetter || s.Reason != message.InvalidMessage {
 			t.Errorf("a body that is no event: %s %q", s.Action, s.Reason)
 		}
 	})

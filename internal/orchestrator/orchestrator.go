@@ -48,7 +48,6 @@ func hold(count int) time.Duration {
 
 // Reasons of dead-lettered events.
 const (
-	InvalidMessage   = "InvalidMessage"
 	ResultChanged    = "ResultChanged"    // E2: cannot happen while claims keep C2
 	UnknownExecution = "UnknownExecution" // an event about nothing that stands here
 )
@@ -57,8 +56,8 @@ const (
 func (o *Orchestrator) Handle(ctx context.Context, d message.Delivery) message.Settlement {
 	event, err := message.ParseEvent(d.Body)
 	if err != nil {
-		o.Log.LogAttrs(ctx, slog.LevelWarn, "not taken", slog.String("message", d.MessageID), slog.String("reason", InvalidMessage), slog.Any("err", err))
-		return message.Reject(InvalidMessage, err.Error())
+		o.Log.LogAttrs(ctx, slog.LevelWarn, "not taken", slog.String("message", d.MessageID), slog.String("reason", message.InvalidMessage), slog.Any("err", err))
+		return message.Reject(message.InvalidMessage, err.Error())
 	}
 	decision, err := o.transition(ctx, event)
 	level, attrs := slog.LevelInfo, []slog.Attr{

@@ -321,7 +321,7 @@ func TestTheFirstFailureOfAKeylessHandlerIsFinal(t *testing.T) { // W1 D1
 		reason  string
 		effect  string
 	}{
-		{message.Outcome{Effect: message.EffectNotApplied, Retry: true, Free: true}, claim.PermanentFailure, claim.EffectNone},
+		{message.Outcome{Effect: message.EffectNotApplied, Retry: true, Free: true}, claim.DownstreamRejected, claim.EffectNone},
 		{message.Outcome{Effect: message.EffectUnknown, Retry: true}, claim.OutcomeUnknown, claim.EffectUnknown},
 		{message.Outcome{}, claim.OutcomeUnknown, claim.EffectUnknown},
 	} {

@@ -11,9 +11,6 @@ import (
 	"oneeffect/internal/message"
 )
 
-// InvalidMessage is the dead-letter reason of a body that does not parse.
-const InvalidMessage = "InvalidMessage"
-
 // Waits that no handler declares.
 const (
 	unknownTypeDelay = time.Minute      // for a worker that knows the type

@@ -192,10 +192,10 @@ func TestTheFirstFailureOfATaskWithAKeylessStepIsFinal(t *testing.T) { // W1 D1
 		effect  string
 	}{
 		{"customer", message.Outcome{Effect: message.EffectUnknown, Retry: true}, claim.OutcomeUnknown, claim.EffectUnknown},
-		{"customer", message.Outcome{Effect: message.EffectNotApplied, Retry: true, Free: true}, claim.PermanentFailure, claim.EffectNone},
+		{"customer", message.Outcome{Effect: message.EffectNotApplied, Retry: true, Free: true}, claim.DownstreamRejected, claim.EffectNone},
 		{"letter", message.Outcome{Effect: message.EffectUnknown}, claim.OutcomeUnknown, claim.EffectUnknown},
-		{"letter", message.Outcome{Effect: message.EffectNotApplied}, claim.PermanentFailure, claim.EffectPartial},
-		{"mail", message.Outcome{Effect: message.EffectNotApplied, Retry: true}, claim.PermanentFailure, claim.EffectPartial},
+		{"letter", message.Outcome{Effect: message.EffectNotApplied}, claim.DownstreamRejected, claim.EffectPartial},
+		{"mail", message.Outcome{Effect: message.EffectNotApplied, Retry: true}, claim.DownstreamRejected, claim.EffectPartial},
 	} {
 		t.Run(fmt.Sprintf("%s %s", test.fails, test.outcome.Effect), func(t *testing.T) {
 			inBubble(t, func(t *testing.T, b *bench) {

@@ -108,7 +108,7 @@ func (w *Worker) open(d message.Delivery) (job, *message.Settlement) {
 		fingerprint, err = claim.Fingerprint(task.Type, task.Payload)
 	}
 	if err != nil {
-		s := message.Reject(InvalidMessage, err.Error())
+		s := message.Reject(message.InvalidMessage, err.Error())
 		return job{}, &s
 	}
 	handler, known := w.Handlers[task.Type]
@@ -190,7 +190,7 @@ func (w *Worker) write(ctx context.Context, lease *claim.Lease, j job, o outcome
 	case !keyed && o.Effect != message.EffectNotApplied:
 		return lease.Fail(ctx, claim.Failure{Reason: claim.OutcomeUnknown, Description: o.Description, Outcome: claim.EffectUnknown})
 	case !o.Retry:
-		return lease.Fail(ctx, claim.Failure{Reason: claim.PermanentFailure, Description: o.Description, Outcome: effectOf(stands, o)})
+		return lease.Fail(ctx, claim.Failure{Reason: claim.DownstreamRejected, Description: o.Description, Outcome: effectOf(stands, o)})
 	// Before the deadline: a replay asks for an assertion after this reason only.
 	case keyed && claim.WindowPassed(stands.FirstCallAt, now.Add(j.declared.Timeout), j.declared.KeyWindow, w.KeyMargin):
 		return lease.Fail(ctx, claim.Failure{Reason: claim.KeyWindowPassed, Description: o.Description, Outcome: claim.EffectUnknown})

@@ -1,0 +1,14 @@
+package message
+
+// Why a message is in the dead-letter queue, for machines. With the exception of
+// the last three, a claim and a TaskFailed say the same.
+const (
+	OutcomeUnknown       = "OutcomeUnknown"       // a call without a key may have been made
+	DownstreamRejected   = "DownstreamRejected"   // the downstream said no, finally
+	AttemptsExhausted    = "AttemptsExhausted"    // too many starts, or too many unknown answers
+	DeadlinePassed       = "DeadlinePassed"       // free waiting for a downstream is over
+	KeyWindowPassed      = "KeyWindowPassed"      // the downstream may have forgotten the key
+	TooOld               = "TooOld"               // past notAfter: nobody runs it any more
+	IdempotencyKeyReused = "IdempotencyKeyReused" // one execution id, two payloads
+	InvalidMessage       = "InvalidMessage"       // nobody can read it
+)
