@@ -144,9 +144,9 @@ var libraries = []struct {
 }{
 	{azure + "messaging/azservicebus", []string{"internal/servicebus", "benchmark"}, "internal/servicebus alone speaks to the broker, and what measures it"},
 	{"github.com/Azure/go-amqp", []string{"internal/servicebus"}, "internal/servicebus alone sees the broker's errors, and the emulator has a codec of its own"},
-	{azure + "data/azcosmos", []string{"internal/cosmos", "benchmark"}, "internal/cosmos alone speaks to the store, and what measures it"},
+	{azure + "data/azcosmos", []string{"internal/cosmos", "benchmark"}, "internal/cosmos alone speaks to the store"},
 	{azure + "azidentity", []string{"command", "process", "adapter"}, "credentials are made in commands and adapters"},
-	{azure + "azcore", []string{"command", "process", "adapter", "benchmark"}, "SDK types end in commands, adapters and what measures"},
+	{azure + "azcore", []string{"command", "process", "adapter", "benchmark"}, "SDK types end in commands and adapters"},
 	{azure + "azcore/tracing", []string{"command", "process", "adapter", "internal/telemetry"}, "the tracing bridge is telemetry's"},
 
 	{"go.opentelemetry.io/otel", []string{"command", "process", "story", "adapter", "internal/telemetry"}, "guards and messages are not traced, those who use them are"},
