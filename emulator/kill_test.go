@@ -64,7 +64,7 @@ func (l *ledger) load(v *victim, round int) (all []func(context.Context) error, 
 
 func TestADiskThatTakesNoMoreEndsTheEmulator(t *testing.T) {
 	answered := 0
-	data := fillDisk(t, "keep the namespace in ", func(v *victim) {
+	data := fillDisk(t, "keep the data in ", func(v *victim) {
 		client := v.client("sender")
 		s, err := client.NewSender("tasks", nil)
 		for err == nil {

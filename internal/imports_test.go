@@ -165,7 +165,6 @@ var libraries = []struct {
 	{"github.com/coder/websocket", []string{"emulator/door"}, "AMQP over WebSocket enters by emulator/door alone"},
 	{"github.com/tidwall/jsonc", []string{"emulator"}, "comments in JSON stand only in the emulator's configuration"},
 	{"github.com/sosodev/duration", []string{"emulator"}, "ISO 8601 durations stand only in the emulator's configuration"},
-	{"go.etcd.io/bbolt", []string{"emulator/servicebus/journal"}, "the journal alone knows how a namespace is kept"},
 }
 
 func TestEveryPackageImportsOnlyWhatItsRingMay(t *testing.T) {

@@ -24,7 +24,7 @@ const haste = 4
 // deleted or put since has another place, nothing comes back.
 func (l *log) clean(written int64) (released bool, err error) {
 	c := &l.cleaner
-	if len(l.segments) < 2 || l.total <= max(fewSegments*l.medium.segment, 2*l.index.live) {
+	if !l.overgrown() {
 		c.debt = 0
 		return false, nil
 	}
@@ -52,6 +52,23 @@ func (l *log) clean(written int64) (released bool, err error) {
 		c.debt -= int64(size)
 	}
 	return false, nil
+}
+
+// overgrown reports whether too much is in the log of what is no longer in use.
+func (l *log) overgrown() bool {
+	return len(l.segments) > 1 && l.total > max(fewSegments*l.medium.segment, 2*l.index.live)
+}
+
+// tidy cleans as many segments as it takes. Otherwise a log that is opened often and for short would grow: how far the
+// cleaning of a segment has come is not on disk.
+func (l *log) tidy() error {
+	for l.overgrown() {
+		l.cleaner.debt = l.segments[0].size
+		if err := l.write(nil); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // enter reads the next group. What does not fit its checksum any more is not put anew, which would give it a fresh one.

@@ -24,11 +24,11 @@
 //
 // # The log
 //
-// The log is all there is: files of about 64 MiB, the segments, of which the last is appended to. A key's place in them
-// is in memory. A group is one write and one fsync, and carries a number and checksums. When the log has become twice as
-// large as what it keeps, the oldest segment is cleaned: with each group that is written, some of its values that are
-// still in use are put anew, and at its end it is deleted. A deletion needs no more than that: the value it deletes is
-// always in an older segment, and gone before.
+// The log is all there is: files of about 64 MiB, the segments, of which the last is written to. A key's place in them is
+// in memory. A group is one fsync, and carries a number and checksums. After the last group there are zeros, which the next
+// ones overwrite: to a file system, a file that grows is twice the work. When the log has become twice as large as what it
+// keeps, the oldest segment is cleaned: with each group that is written, some of its values that are still in use are put
+// anew, and at its end it is deleted. A deletion needs no more than that: what it deletes is never in a later segment.
 //
 // What a crash leaves of a group that was not acknowledged is cut off. It is told from damage by what follows: a group is
 // written when the one before is on disk, so one that is not whole while a later one is was whole once. Close writes a

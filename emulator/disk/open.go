@@ -34,7 +34,7 @@ func openLog(folder string, o Options, m medium) (*log, error) {
 	case err != nil:
 		return nil, fmt.Errorf("lock the data folder: %w", err)
 	}
-	l := &log{folder: folder, schema: o.Schema, medium: m, lock: lock, index: newIndex(), next: 1, cleaner: cleaner{offset: headSize}}
+	l := &log{folder: folder, schema: o.Schema, medium: m, lock: lock, index: newIndex(), next: 1, cleaner: cleaner{offset: headSize}, zeros: make([]byte, m.ahead)}
 	if err := l.open(); err != nil {
 		for _, g := range l.segments {
 			err = errors.Join(err, g.file.Close())
@@ -76,6 +76,9 @@ func (l *log) open() error {
 		if err := l.begin(1, 1); err != nil {
 			return fmt.Errorf("begin the log in %s: %w", l.folder, err)
 		}
+	}
+	if err := l.tidy(); err != nil {
+		return fmt.Errorf("tidy up the log in %s: %w", l.folder, err)
 	}
 	return nil
 }
@@ -149,7 +152,7 @@ func (l *log) enter(number uint32, buffer []byte) (*segment, []byte, error) {
 	if err != nil {
 		return nil, nil, fmt.Errorf("open the data: %w", err)
 	}
-	g.size = info.Size()
+	g.size, g.taken = info.Size(), info.Size()
 	content := slices.Grow(buffer[:0], int(g.size))[:g.size]
 	if _, err := f.ReadAt(content, 0); err != nil {
 		return nil, nil, fmt.Errorf("read the data: %w", err)
@@ -182,18 +185,6 @@ func (l *log) take(g *segment, content []byte) error {
 	}
 	l.next = next
 	l.total += end
-	return nil
-}
-
-// cut cuts a segment off at its end.
-func (g *segment) cut(end int64) error {
-	if end == g.size {
-		return nil
-	}
-	if err := errors.Join(g.file.Truncate(end), g.file.Sync()); err != nil {
-		return fmt.Errorf("cut off what was not finished: %w", err)
-	}
-	g.size = end
 	return nil
 }
 

@@ -38,8 +38,11 @@ func (c content) equal(other content) bool {
 	return maps.EqualFunc(c, other, func(a, b map[string]string) bool { return maps.Equal(a, b) })
 }
 
-// small is a medium whose segments are full soon.
-func small() medium { return medium{openFile, 4 << 10} }
+// large is a medium like that of all but tests, which does not wait for the disk.
+func large() medium { return newDevice().medium(segmentSize, 4<<10) }
+
+// small is one whose segments are full soon.
+func small() medium { return newDevice().medium(4<<10, 512) }
 
 func mustOpen(t *testing.T, folder string, m medium) *Store {
 	t.Helper()

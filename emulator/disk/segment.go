@@ -55,9 +55,10 @@ type segment struct {
 	salt           [saltSize]byte
 	schema         string
 
-	path string
-	file file
-	size int64
+	path  string
+	file  file
+	size  int64 // up to the end of its last group
+	taken int64 // with what is there beyond
 }
 
 // head encodes what a segment begins with.
@@ -110,11 +111,24 @@ func (g *segment) make(open opener) (err error) {
 	return nil
 }
 
-// append writes at the end of the file.
+// append writes at the end.
 func (g *segment) append(b []byte) error {
 	n, err := g.file.WriteAt(b, g.size)
 	g.size += int64(n)
+	g.taken = max(g.taken, g.size)
 	return err
+}
+
+// cut cuts off what is there beyond an end.
+func (g *segment) cut(end int64) error {
+	if end == g.taken {
+		return nil
+	}
+	if err := errors.Join(g.file.Truncate(end), g.file.Sync()); err != nil {
+		return fmt.Errorf("cut %s off at its end: %w", g.path, err)
+	}
+	g.size, g.taken = end, end
+	return nil
 }
 
 // groupHead encodes what a group begins with, whose records are in two parts.

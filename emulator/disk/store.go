@@ -56,7 +56,7 @@ type group struct {
 
 // Open opens the store in a folder, or makes both. Close must be called.
 func Open(folder string, o Options) (*Store, error) {
-	return open(folder, o, medium{openFile, segmentSize})
+	return open(folder, o, files())
 }
 
 func open(folder string, o Options, m medium) (*Store, error) {

@@ -20,7 +20,7 @@ func openNamespace(h *control.Hub, c Config) (*broker.Namespace, *journal.Journa
 		n, err := broker.New(h, declared)
 		return n, nil, err
 	}
-	j, err := journal.Open(c.Data, codec{c.MessagingSKU}, journal.Options{})
+	j, err := journal.Open(c.Data, codec{c.MessagingSKU})
 	if err != nil {
 		return nil, nil, err
 	}

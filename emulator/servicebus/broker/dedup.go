@@ -7,13 +7,8 @@ import "time"
 type history struct {
 	window time.Duration
 	seen   map[string]time.Time
-	order  []sighting
+	order  []Sighting
 	first  int // of order; those before it are forgotten
-}
-
-type sighting struct {
-	id string
-	at time.Time
 }
 
 func newHistory(window time.Duration) history {
@@ -25,26 +20,28 @@ func (h *history) has(id string, now time.Time) bool {
 	return ok && now.Sub(at) < h.window
 }
 
-func (h *history) add(id string, now time.Time) {
-	h.forget(now)
-	h.seen[id] = now
-	h.order = append(h.order, sighting{id, now})
+func (h *history) add(s Sighting) {
+	h.seen[s.ID] = s.At
+	h.order = append(h.order, s)
 }
 
-func (h *history) forget(now time.Time) {
-	for h.first < len(h.order) && now.Sub(h.order[h.first].at) >= h.window {
-		// An id that was seen again has a later sighting of its own.
-		if old := h.order[h.first]; h.seen[old.id].Equal(old.at) {
-			delete(h.seen, old.id)
-		}
-		h.order[h.first] = sighting{}
-		h.first++
+// next forgets the oldest sighting, if it is older than the window, and returns it.
+func (h *history) next(now time.Time) (old Sighting, ok bool) {
+	if h.first == len(h.order) || now.Sub(h.order[h.first].At) < h.window {
+		return old, false
+	}
+	old, h.order[h.first] = h.order[h.first], Sighting{}
+	h.first++
+	// An id that was seen again has a later sighting of its own.
+	if h.seen[old.ID].Equal(old.At) {
+		delete(h.seen, old.ID)
 	}
 	if h.first > len(h.order)/2 {
 		n := copy(h.order, h.order[h.first:])
 		clear(h.order[n:])
 		h.order, h.first = h.order[:n], 0
 	}
+	return old, true
 }
 
 // isDuplicate reports whether a message's id became visible within the window.
@@ -56,8 +53,12 @@ func (q *Queue) isDuplicate(m *Message, now time.Time) bool {
 
 // remember enters the id of a message that becomes visible now.
 func (q *Queue) remember(m *Message, now time.Time) {
-	if q.config.DetectDuplicates && m.ID != "" {
-		q.history.add(m.ID, now)
-		q.write(Record{Change: Sighted, ID: m.ID, At: now, Window: q.history.window})
+	if !q.config.DetectDuplicates || m.ID == "" {
+		return
 	}
+	for old, ok := q.history.next(now); ok; old, ok = q.history.next(now) {
+		q.write(Record{Change: Forgotten, ID: old.ID, At: old.At})
+	}
+	q.history.add(Sighting{ID: m.ID, At: now})
+	q.write(Record{Change: Sighted, ID: m.ID, At: now})
 }

@@ -33,8 +33,10 @@ const (
 	Altered
 	// Removed: the message of this sequence number has left the queue.
 	Removed
-	// Sighted: the message of this ID became visible, which the history of duplicates remembers for a window.
+	// Sighted: the message of this ID became visible at this time, which the history of duplicates remembers.
 	Sighted
+	// Forgotten: the history does not any more.
+	Forgotten
 	// StateSet: the session of this ID has this state; nil for none.
 	StateSet
 	// Described: this is what the entity is configured as from now on.
@@ -50,7 +52,6 @@ type Record struct {
 	Stored Stored
 	ID     string
 	At     time.Time
-	Window time.Duration
 	State  []byte
 	Entity *Description
 }

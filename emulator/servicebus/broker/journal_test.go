@@ -40,11 +40,11 @@ func (j *tape) Write(r Record) {
 	if !j.open {
 		j.t.Errorf("written outside of any operation: %+v", r)
 	}
-	what := []string{"added", "altered", "removed", "sighted", "state of", "described", "dropped"}[r.Change]
+	what := []string{"added", "altered", "removed", "sighted", "forgotten", "state of", "described", "dropped"}[r.Change]
 	switch r.Change {
 	case Added, Altered, Removed:
 		what = fmt.Sprintf("%s %d", what, r.Stored.SequenceNumber)
-	case Sighted, StateSet:
+	case Sighted, Forgotten, StateSet:
 		what += " " + r.ID
 	}
 	line := r.Queue + ": " + what
@@ -112,7 +112,7 @@ func TestAnOperationIsWrittenAsAWhole(t *testing.T) { // B6, B10, B15, B16
 			}},
 			{"a completion", func() { r.mustSettle("tasks", r.take("tasks", 1)[0], Complete) }, []string{"tasks: altered 2", "tasks: removed 2"}},
 			{"a schedule", func() { r.send("tasks", later...) }, []string{"tasks: added 3"}},
-			{"its time", func() { time.Sleep(time.Hour) }, []string{"tasks: removed 3, tasks: sighted later, tasks: added 4"}},
+			{"its time", func() { time.Sleep(time.Hour) }, []string{"tasks: removed 3, tasks: forgotten x, tasks: forgotten y, tasks: sighted later, tasks: added 4"}},
 			{"a reservation that comes to nothing", func() {
 				c := r.queue("tasks").Consume("c", PeekLock, make(chan struct{}, 1))
 				c.Collect(1)[0].Cancel()
@@ -131,7 +131,7 @@ func TestAnOperationIsWrittenAsAWhole(t *testing.T) { // B6, B10, B15, B16
 			}, []string{"steps: state of s"}},
 			{"a change", func() { must(ns.UpdateQueue(QueueConfig{Name: "b", ForwardTo: "tasks"})) }, []string{
 				"b: altered 1, b: altered 2", "b: described",
-				"tasks: sighted f, tasks: added 5, b: removed 1", "tasks: sighted g, tasks: added 6, b: removed 2",
+				"tasks: forgotten later, tasks: sighted f, tasks: added 5, b: removed 1", "tasks: sighted g, tasks: added 6, b: removed 2",
 			}},
 			{"a rule", func() { must(ns.CreateRule("events", "one", Rule{Name: "r"})) }, []string{"events/subscriptions/one: described"}},
 			{"an end", func() { must(ns.Delete("events")) }, []string{strings.Join([]string{

@@ -90,7 +90,10 @@ func TestTheHistoryForgetsWhatIsOlderThanItsWindow(t *testing.T) {
 	h := newHistory(time.Minute)
 	now := time.Unix(0, 0)
 	for i := range 10_000 {
-		h.add(fmt.Sprint(i), now)
+		for _, ok := h.next(now); ok; {
+			_, ok = h.next(now)
+		}
+		h.add(Sighting{ID: fmt.Sprint(i), At: now})
 		now = now.Add(time.Second)
 	}
 	if len(h.seen) > 61 || len(h.order) > 200 {

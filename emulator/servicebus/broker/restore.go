@@ -73,7 +73,7 @@ func (q *Queue) refill(c *Contents) {
 		q.times.accessed = q.hub.Now() // the last use is not kept; it was not long before
 	}
 	for _, s := range c.History {
-		q.history.add(s.ID, s.At)
+		q.history.add(s)
 	}
 	q.shelf.entries = make([]*entry, 0, len(c.Messages))
 	taken := 0 // messages up to here are found by the heap of the returned, those after it by the cursor

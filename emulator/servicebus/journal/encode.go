@@ -2,14 +2,15 @@ package journal
 
 import (
 	"encoding/binary"
+	"errors"
 	"fmt"
-	"hash/crc32"
 	"time"
 
 	"oneeffect/emulator/servicebus/broker"
 )
 
-// Codec writes and reads what the engine carries and never looks into. What it is given to read is its own to keep.
+// Codec writes and reads what the engine carries and never looks into. What it is given to read is its own to keep. It
+// calls nobody: it runs under the locks of the engine.
 type Codec interface {
 	AppendContent(dst []byte, content any) ([]byte, error)
 	Content(encoded []byte) (any, error)
@@ -22,22 +23,6 @@ type Codec interface {
 	TopicDescription(text []byte) (any, error)
 	SubscriptionDescription(text []byte) (any, error)
 	Rule(name string, text []byte) (broker.Rule, error)
-}
-
-var castagnoli = crc32.MakeTable(crc32.Castagnoli)
-
-// seal appends a checksum to a value.
-func seal(value []byte) []byte {
-	return binary.LittleEndian.AppendUint32(value, crc32.Checksum(value, castagnoli))
-}
-
-// unseal takes the checksum off, and refuses a value that it does not fit.
-func unseal(sealed []byte) ([]byte, error) {
-	n := len(sealed) - crc32.Size
-	if n < 0 || crc32.Checksum(sealed[:n], castagnoli) != binary.LittleEndian.Uint32(sealed[n:]) {
-		return nil, fmt.Errorf("%w: a value does not fit its checksum", errDamage)
-	}
-	return sealed[:n], nil
 }
 
 func appendTime(dst []byte, t time.Time) []byte {
@@ -55,10 +40,9 @@ func appendBool(dst []byte, b bool) []byte {
 	return append(dst, 0)
 }
 
-// encodeMessage writes what never changes of a message in a queue.
-func (w *writer) encodeMessage(s *broker.Stored) ([]byte, error) {
+// encodeMessage appends what never changes of a message in a queue.
+func encodeMessage(codec Codec, dst []byte, s *broker.Stored) ([]byte, error) {
 	m := s.Message
-	dst := make([]byte, 0, m.Size+192)
 	dst = appendTime(dst, s.EnqueuedAt)
 	dst = binary.AppendVarint(dst, int64(s.TimeToLive))
 	dst = binary.AppendVarint(dst, int64(s.Hops))
@@ -73,22 +57,23 @@ func (w *writer) encodeMessage(s *broker.Stored) ([]byte, error) {
 	dst = appendTime(dst, m.ScheduledFor)
 	dst = binary.AppendVarint(dst, int64(m.Size))
 	dst = binary.AppendVarint(dst, int64(m.HeaderSize))
-	dst, err := w.codec.AppendContent(dst, m.Content)
+	dst, err := codec.AppendContent(dst, m.Content)
 	if err != nil {
-		return nil, fmt.Errorf("write message %d: %w", s.SequenceNumber, err)
+		return dst, fmt.Errorf("write message %d: %w", s.SequenceNumber, err)
 	}
-	return seal(dst), nil
+	return dst, nil
 }
 
-// encodeState writes what changes of a message in a queue; nil if it is as in one that has just come.
-func (w *writer) encodeState(s *broker.Stored) ([]byte, error) {
-	if s.State == broker.Available && !s.Deferred && s.Failures == 0 && len(s.Changes) == 0 {
-		return nil, nil
-	}
-	dst := make([]byte, 0, 64)
+// isNew reports whether a message in a queue is as one that has just come.
+func isNew(s *broker.Stored) bool {
+	return s.State == broker.Available && !s.Deferred && s.Failures == 0 && len(s.Changes) == 0
+}
+
+// encodeState appends what changes of a message in a queue.
+func encodeState(codec Codec, dst []byte, s *broker.Stored) ([]byte, error) {
 	letter, ok := letters[s.State]
 	if !ok {
-		return nil, fmt.Errorf("write message %d: state %d is not for keeping", s.SequenceNumber, s.State)
+		return dst, fmt.Errorf("write message %d: state %d is not for keeping", s.SequenceNumber, s.State)
 	}
 	dst = append(dst, letter)
 	dst = appendBool(dst, s.Deferred)
@@ -101,14 +86,14 @@ func (w *writer) encodeState(s *broker.Stored) ([]byte, error) {
 	}
 	if len(s.Changes) > 0 {
 		var err error
-		if dst, err = w.codec.AppendChanges(dst, s.Changes); err != nil {
-			return nil, fmt.Errorf("write message %d: %w", s.SequenceNumber, err)
+		if dst, err = codec.AppendChanges(dst, s.Changes); err != nil {
+			return dst, fmt.Errorf("write message %d: %w", s.SequenceNumber, err)
 		}
 	}
-	return seal(dst), nil
+	return dst, nil
 }
 
-// letters are the states in the file, whatever numbers they have in the engine.
+// letters are the states on disk, whatever numbers they have in the engine.
 var letters = map[broker.State]byte{
 	broker.Available: 'a', broker.Locked: 'l', broker.Scheduled: 's', broker.Deferred: 'd', broker.Forwarding: 'f',
 }
@@ -119,7 +104,7 @@ func stateOf(letter byte) (broker.State, error) {
 			return state, nil
 		}
 	}
-	return 0, fmt.Errorf("%w: no state is written as %q", errDamage, letter)
+	return 0, fmt.Errorf("no state is written as %q", letter)
 }
 
 // reader reads what was written, in its order. The first mistake stays.
@@ -131,7 +116,7 @@ type reader struct {
 func (r *reader) fail() {
 	r.b = nil
 	if r.err == nil {
-		r.err = fmt.Errorf("%w: a value ends too early", errDamage)
+		r.err = errors.New("a value ends too early")
 	}
 }
 
@@ -181,11 +166,7 @@ func (r *reader) time() time.Time {
 	return time.Unix(seconds, int64(r.uvarint())).UTC()
 }
 
-func decodeMessage(codec Codec, sealed []byte) (s broker.Stored, err error) {
-	value, err := unseal(sealed)
-	if err != nil {
-		return s, err
-	}
+func decodeMessage(codec Codec, value []byte) (s broker.Stored, err error) {
 	r := reader{b: value}
 	s = broker.Stored{
 		EnqueuedAt:     r.time(),
@@ -208,16 +189,12 @@ func decodeMessage(codec Codec, sealed []byte) (s broker.Stored, err error) {
 	if r.err != nil {
 		return s, r.err
 	}
-	// Copied: the file's memory is not ours.
+	// Copied: the value is the store's.
 	s.Message.Content, err = codec.Content(append([]byte(nil), r.b...))
 	return s, err
 }
 
-func decodeState(codec Codec, sealed []byte, s *broker.Stored) error {
-	value, err := unseal(sealed)
-	if err != nil {
-		return err
-	}
+func decodeState(codec Codec, value []byte, s *broker.Stored) (err error) {
 	r := reader{b: value}
 	s.State, err = stateOf(r.byte())
 	if err != nil {

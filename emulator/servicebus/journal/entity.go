@@ -1,19 +1,16 @@
 package journal
 
 import (
-	"bytes"
 	"crypto/sha256"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"time"
 
-	bolt "go.etcd.io/bbolt"
-
 	"oneeffect/emulator/servicebus/broker"
 )
 
-// entity is a description in the file. Durations are in nanoseconds.
+// entity is a description on disk. Durations are in nanoseconds.
 type entity struct {
 	Kind string `json:"kind"` // "queue", "topic" or "subscription"
 	Of   string `json:"of,omitempty"`
@@ -131,7 +128,7 @@ func decodeEntity(codec Codec, text []byte) (d broker.Description, err error) {
 			d.Subscription.Rules = append(d.Subscription.Rules, r)
 		}
 	default:
-		return d, fmt.Errorf("%w: no entity is a %q", errDamage, e.Kind)
+		return d, fmt.Errorf("no entity is a %q", e.Kind)
 	}
 	return d, err
 }
@@ -141,60 +138,56 @@ func decodeEntity(codec Codec, text []byte) (d broker.Description, err error) {
 // entity since, through the management API, stands. A topic is declared together with its subscriptions.
 func (j *Journal) News(c broker.Config) (broker.Config, error) {
 	sums, err := j.declarations(c)
-	if err != nil {
-		return c, err
-	}
-	known := func(tx *bolt.Tx, name string) bool {
-		return bytes.Equal(tx.Bucket(bucketDeclared).Get([]byte(name)), sums[name])
-	}
 	news := c
 	news.Queues, news.Topics = nil, nil
-	err = j.db.View(func(tx *bolt.Tx) error {
-		for _, q := range c.Queues {
-			if !known(tx, "queue "+q.Name) {
-				news.Queues = append(news.Queues, q)
-			}
+	known := func(name string) bool {
+		sum, ok := j.declared[name]
+		return ok && sum == sums[name]
+	}
+	for _, q := range c.Queues {
+		if !known("queue " + q.Name) {
+			news.Queues = append(news.Queues, q)
 		}
-		for _, t := range c.Topics {
-			if !known(tx, "topic "+t.Name) {
-				news.Topics = append(news.Topics, t)
-			}
+	}
+	for _, t := range c.Topics {
+		if !known("topic " + t.Name) {
+			news.Topics = append(news.Topics, t)
 		}
-		return nil
-	})
+	}
 	return news, err
 }
 
-// Declared notes that all entities of a configuration have become what it declares.
+// Declared notes that all entities of a configuration have become what it declares. It is called once.
 func (j *Journal) Declared(c broker.Config) error {
 	sums, err := j.declarations(c)
 	if err != nil {
 		return err
 	}
-	err = j.db.Update(func(tx *bolt.Tx) error {
-		if err := tx.DeleteBucket(bucketDeclared); err != nil {
-			return err
+	j.store.Begin()
+	for name := range j.declared {
+		if _, ok := sums[name]; !ok {
+			j.store.Delete(bucketDeclared, []byte(name))
 		}
-		b, err := tx.CreateBucket(bucketDeclared)
-		if err != nil {
-			return err
-		}
-		for name, sum := range sums {
-			if err := b.Put([]byte(name), sum); err != nil {
-				return err
-			}
-		}
-		return nil
-	})
-	if err != nil {
-		return fmt.Errorf("write %s: %w", j.path, err)
 	}
-	return nil
+	for name, sum := range sums {
+		if sum != j.declared[name] {
+			j.store.Put(bucketDeclared, []byte(name), []byte(sum))
+		}
+	}
+	j.store.End()
+	kept := make(chan struct{})
+	j.store.Kept(func() { close(kept) })
+	select {
+	case <-kept:
+		return nil
+	case <-j.store.Failed():
+		return j.store.Err()
+	}
 }
 
 // declarations are the checksums of a configuration's entities.
-func (j *Journal) declarations(c broker.Config) (map[string][]byte, error) {
-	sums := make(map[string][]byte)
+func (j *Journal) declarations(c broker.Config) (map[string]string, error) {
+	sums := make(map[string]string)
 	var errs []error
 	sum := func(name string, descriptions ...broker.Description) {
 		h := sha256.New()
@@ -203,7 +196,7 @@ func (j *Journal) declarations(c broker.Config) (map[string][]byte, error) {
 			errs = append(errs, err)
 			h.Write(append(text, '\n'))
 		}
-		sums[name] = h.Sum(nil)
+		sums[name] = string(h.Sum(nil))
 	}
 	for _, q := range c.Queues {
 		sum("queue "+q.Name, broker.Description{Queue: &q})

@@ -1,325 +1,191 @@
 package journal_test
 
 import (
-	"bytes"
 	"errors"
 	"fmt"
 	"math/rand/v2"
-	"os"
 	"path/filepath"
-	"reflect"
 	"strings"
-	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
 
-	bolt "go.etcd.io/bbolt"
-
 	"oneeffect/emulator/control"
+	"oneeffect/emulator/disk"
 	"oneeffect/emulator/servicebus/broker"
 	"oneeffect/emulator/servicebus/journal"
 )
 
-// open makes a namespace with one queue.
-func open(t *testing.T, folder string, codec journal.Codec, o journal.Options) (*journal.Journal, *broker.Namespace, broker.Entity) {
+// load is what a folder holds, as another process finds it.
+func load(t *testing.T, folder string) *broker.Snapshot {
 	t.Helper()
-	j, err := journal.Open(folder, codec, o)
+	j, err := journal.Open(folder, plain{})
 	if err != nil {
 		t.Fatal(err)
 	}
-	ns, err := broker.New(control.New(), broker.Config{Journal: j, Queues: []broker.QueueConfig{{Name: "tasks"}}})
-	if err != nil {
+	past, err := j.Load()
+	if err := errors.Join(err, j.Close()); err != nil {
 		t.Fatal(err)
 	}
-	tasks, err := ns.Find("tasks")
-	if err != nil {
-		t.Fatal(err)
-	}
-	return j, ns, tasks
+	return past
 }
 
-func TestNothingIsAnsweredBeforeItIsOnDisk(t *testing.T) { // J1
-	folder := t.TempDir()
-	synctest.Test(t, func(t *testing.T) {
-		disk := make(chan struct{}) // which writes one message for every value
-		j, ns, tasks := open(t, folder, plain{before: func() { <-disk }}, journal.Options{})
-		var mu sync.Mutex
-		var told []string
-		tell := func(what string) {
-			ns.Kept(func() {
-				mu.Lock()
-				defer mu.Unlock()
-				told = append(told, what)
-			})
-		}
-		now := func() string {
-			synctest.Wait()
-			mu.Lock()
-			defer mu.Unlock()
-			return strings.Join(told, " ")
-		}
-		send := func(id string) {
-			if _, err := tasks.Enqueue("sender", message(id)); err != nil {
-				t.Fatal(err)
-			}
-			tell(id)
-		}
-		now()
-		tell("nothing")
-		if got := now(); got != "nothing" {
-			t.Errorf("nothing was to be waited for, and told is %q", got)
-		}
-		send("one")
-		if got := now(); got != "nothing" {
-			t.Errorf("before one is written, told is %q", got)
-		}
-		send("two")
-		if n := len(tasks.Peek(0, 10)); n != 2 {
-			t.Errorf("%d messages are in the engine, which does not wait", n)
-		}
-		tell("peek")
-		disk <- struct{}{}
-		if got := now(); got != "nothing one" {
-			t.Errorf("when one is written, told is %q", got)
-		}
-		close(disk)
-		if got := now(); got != "nothing one two peek" {
-			t.Errorf("when all is written, told is %q", got)
-		}
-		ns.Close()
-		if err := j.Close(); err != nil {
-			t.Error(err)
-		}
-	})
-}
-
-func TestOperationsBeginWhenThereIsRoom(t *testing.T) { // J6
-	folder := t.TempDir()
-	synctest.Test(t, func(t *testing.T) {
-		disk := make(chan struct{})
-		j, ns, tasks := open(t, folder, plain{before: func() { <-disk }}, journal.Options{})
-		large := message("large")
-		large.Size = 200 << 10
-		sent := 0
-		done := make(chan struct{})
-		go func() {
-			defer close(done)
-			for range 1000 {
-				if _, err := tasks.Enqueue("sender", large); err != nil {
-					t.Error(err)
+// TestNoNumberIsGivenTwice has messages go in any order, the last before the first and the other way round.
+func TestNoNumberIsGivenTwice(t *testing.T) { // J3
+	c := broker.Config{Queues: []broker.QueueConfig{{Name: "tasks", LockDuration: time.Hour}}}
+	bubble(t, c, func(t *testing.T, r *rig) {
+		random := rand.New(rand.NewPCG(1, 2))
+		last := int64(0)
+		for range 100 {
+			for range random.IntN(4) {
+				for _, n := range r.send("tasks", message("m")) {
+					if n != last+1 {
+						t.Fatalf("number %d was given after %d", n, last)
+					}
+					last = n
 				}
-				sent++
 			}
-		}()
-		synctest.Wait()
-		if most := 2 * (32<<20/large.Size + 2); sent > most { // what is being written, and as much again
-			t.Errorf("%d messages of 200 KiB wait for the disk", sent)
+			var held []*broker.Delivery
+			for range min(random.IntN(5), len(r.queue("tasks").Peek(0, 100))) {
+				held = append(held, r.take("tasks"))
+			}
+			random.Shuffle(len(held), func(i, j int) { held[i], held[j] = held[j], held[i] })
+			for _, d := range held {
+				way := []broker.Disposition{broker.Complete, broker.Abandon, broker.DeadLetter}[random.IntN(3)]
+				r.settle("tasks", d, broker.Settlement{Disposition: way})
+			}
+			r.again()
 		}
-		close(disk)
-		<-done
-		ns.Close()
-		if err := j.Close(); err != nil {
-			t.Error(err)
+		if last < 50 {
+			t.Errorf("%d numbers were given", last)
 		}
 	})
 }
 
-func TestADiskThatIsFullEndsAllAnswers(t *testing.T) { // J5
-	folder := t.TempDir()
-	told := 0
-	synctest.Test(t, func(t *testing.T) {
-		j, ns, tasks := open(t, folder, plain{}, journal.Options{MaxSize: 2 << 20})
-		var mu sync.Mutex
-		for i := range 20_000 { // far more than there is room for, and more than may wait
-			if _, err := tasks.Enqueue("sender", message(fmt.Sprint(i))); err != nil {
-				t.Fatal(err)
+// TestTheHistoryForgetsOnDiskToo sends for far longer than the window of duplicate detection.
+func TestTheHistoryForgetsOnDiskToo(t *testing.T) { // J3
+	c := broker.Config{Queues: []broker.QueueConfig{{Name: "tasks", DetectDuplicates: true, DuplicateWindow: time.Minute}}}
+	bubble(t, c, func(t *testing.T, r *rig) {
+		for i := range 600 {
+			r.send("tasks", message(fmt.Sprint(i)))
+			time.Sleep(time.Second)
+			if i%100 == 0 {
+				r.again()
 			}
-			ns.Kept(func() {
-				mu.Lock()
-				defer mu.Unlock()
-				told++
-			})
 		}
-		<-j.Failed()
-		err := j.Err()
-		if err == nil || !strings.Contains(err.Error(), folder) || !strings.Contains(err.Error(), "make room") {
+		if got := r.send("tasks", message("560"), message("500")); got[0] != 0 || got[1] == 0 {
+			t.Errorf("of one that was sent within the window and one that was before, the numbers are %d", got)
+		}
+		r.must(r.ns.UpdateQueue(broker.QueueConfig{Name: "tasks", DetectDuplicates: true, DuplicateWindow: 20 * time.Second}))
+		r.again() // and now there is too much of it
+		r.send("tasks", message("last"))
+		r.close()
+		history := load(t, r.folder).Contents["tasks"].History
+		if n := len(history); n < 20 || n > 22 {
+			t.Errorf("%d are remembered for 20 seconds, one for each", n)
+		}
+		r.open()
+	})
+}
+
+// TestAMessageThatCannotBeWrittenEndsTheJournal has the operation that it belongs to not be there at all.
+func TestAMessageThatCannotBeWrittenEndsTheJournal(t *testing.T) { // D2, D5
+	c := broker.Config{Topics: []broker.TopicConfig{{Name: "events", Subscriptions: []broker.SubscriptionConfig{{Name: "one"}, {Name: "two"}}}}}
+	bubble(t, c, func(t *testing.T, r *rig) {
+		r.send("events", message("whole"))
+		told := 0
+		r.ns.Kept(func() { told++ })
+		synctest.Wait()
+		bad := message("half")
+		bad.Content = 7
+		_, err := r.entity("events").Enqueue("sender", bad)
+		r.must(err)
+		r.ns.Kept(func() { told += 100 })
+		<-r.j.Failed()
+		if err := r.j.Err(); !strings.Contains(err.Error(), "events") || !strings.Contains(err.Error(), "7 is no text") {
 			t.Errorf("it failed with %v", err)
 		}
-		ns.Kept(func() { t.Error("it answers although it has failed") })
-		ns.Close()
-		if err := j.Close(); err != nil {
-			t.Error(err)
+		synctest.Wait()
+		if told != 1 {
+			t.Errorf("told %d", told)
 		}
-	})
-	synctest.Test(t, func(t *testing.T) {
-		j, ns, tasks := open(t, folder, plain{}, journal.Options{})
-		if kept := len(tasks.Peek(0, 20_000)); told == 0 || kept < told || kept == 20_000 {
-			t.Errorf("%d messages were answered and %d are there", told, kept)
-		}
-		ns.Close()
-		if err := j.Close(); err != nil {
-			t.Error(err)
+		r.again()
+		for _, name := range []string{"one", "two"} {
+			if got := r.queue(broker.SubscriptionPath("events", name)).Peek(0, 10); len(got) != 1 || got[0].Message.ID != "whole" {
+				t.Errorf("%s holds %d messages", name, len(got))
+			}
 		}
 	})
 }
 
-func TestAFileThatCannotBeUsedIsRefusedWithCauseAndRemedy(t *testing.T) { // J4
-	made := func(t *testing.T) string {
-		folder := t.TempDir()
-		j, ns, _ := open(t, folder, plain{}, journal.Options{})
-		ns.Close()
-		if err := j.Close(); err != nil {
-			t.Fatal(err)
+// TestADroppedQueueLeavesNothing looks at what is on disk of queues that are gone.
+func TestADroppedQueueLeavesNothing(t *testing.T) { // J3
+	bubble(t, everything(), func(t *testing.T, r *rig) {
+		r.send("doomed", message("one"))
+		r.must(r.ns.Delete("doomed"))
+		r.must(r.ns.Delete("events"))
+		r.must(r.ns.CreateQueue(broker.QueueConfig{Name: "doomed"}))
+		r.close()
+		past := load(t, r.folder)
+		for path, c := range past.Contents {
+			if path == "doomed" && len(c.Messages) == 0 && c.SequenceNumber == 0 || path == "tasks" || path == "steps" || path == "relay" {
+				continue
+			}
+			t.Errorf("%s holds %+v", path, c)
 		}
-		return folder
-	}
-	change := func(t *testing.T, folder string, change func(tx *bolt.Tx) error) {
-		db, err := bolt.Open(filepath.Join(folder, journal.FileName), 0o600, nil)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if err := errors.Join(db.Update(change), db.Close()); err != nil {
-			t.Fatal(err)
-		}
-	}
+		r.config.Topics = nil
+		r.open()
+	})
+}
+
+// TestWhatIsNotAJournalIsRefused is about stores that package disk has no objection to.
+func TestWhatIsNotAJournalIsRefused(t *testing.T) { // D4
 	for _, row := range []struct {
-		name  string
-		spoil func(t *testing.T) (folder string)
-		says  []string
+		name, schema string
+		key, value   string
+		says         []string
 	}{
-		{"of another version", func(t *testing.T) string {
-			folder := made(t)
-			change(t, folder, func(tx *bolt.Tx) error { return tx.Bucket([]byte("about")).Put([]byte("schema"), []byte("7")) })
-			return folder
-		}, []string{`schema version "7"`, "knows 1", "delete it to start afresh"}},
-		{"of another program", func(t *testing.T) string {
-			folder := t.TempDir()
-			change(t, folder, func(tx *bolt.Tx) error { _, err := tx.CreateBucket([]byte("theirs")); return err })
-			return folder
-		}, []string{"another program", "a folder of its own"}},
-		{"open in another process", func(t *testing.T) string {
-			folder := t.TempDir()
-			j, ns, _ := open(t, folder, plain{}, journal.Options{})
-			t.Cleanup(func() { ns.Close(); _ = j.Close() })
-			return folder
-		}, []string{"another emulator", "end it"}},
-		{"no database", func(t *testing.T) string {
-			folder := t.TempDir()
-			if err := os.WriteFile(filepath.Join(folder, journal.FileName), bytes.Repeat([]byte("no "), 10_000), 0o600); err != nil {
-				t.Fatal(err)
-			}
-			return folder
-		}, []string{"damaged", "delete it to start afresh"}},
-		{"cut short", func(t *testing.T) string {
-			folder := made(t)
-			if err := os.Truncate(filepath.Join(folder, journal.FileName), 9000); err != nil {
-				t.Fatal(err)
-			}
-			return folder
-		}, []string{"damaged", "put back a copy"}},
-		{"in no folder", func(t *testing.T) string {
-			path := filepath.Join(t.TempDir(), "file")
-			if err := os.WriteFile(path, nil, 0o600); err != nil {
-				t.Fatal(err)
-			}
-			return path
-		}, []string{"make the data folder"}},
+		{"of another version", "servicebus 7", "m", "", []string{`"servicebus 7"`, `"servicebus 2"`}},
+		{"with a key that says nothing", "servicebus 2", "?", "", []string{"not one of ours"}},
+		{"with a number that is too short", "servicebus 2", "m123", "", []string{"not one of ours"}},
+		{"with a message that is too short", "servicebus 2", "m12345678", "\x01", []string{"ends too early"}},
+		{"with a state of no message", "servicebus 2", "s12345678", "a", []string{"without its message"}},
 	} {
 		t.Run(row.name, func(t *testing.T) {
-			folder := row.spoil(t)
-			path := filepath.Join(folder, journal.FileName)
-			before, _ := os.ReadFile(path) // in no folder there is none
-			j, err := journal.Open(folder, plain{}, journal.Options{})
-			if err == nil {
-				_ = j.Close()
-				t.Fatal("it was opened")
+			folder := t.TempDir()
+			store, err := disk.Open(filepath.Join(folder, journal.FolderName), disk.Options{Schema: row.schema})
+			if err != nil {
+				t.Fatal(err)
 			}
-			for _, want := range row.says {
+			store.Begin()
+			store.Put("tasks", []byte(row.key), []byte(row.value))
+			store.End()
+			if err := store.Close(); err != nil {
+				t.Fatal(err)
+			}
+			j, err := journal.Open(folder, plain{})
+			if err == nil {
+				_, err = j.Load()
+				if err := j.Close(); err != nil {
+					t.Error(err)
+				}
+			}
+			if !errors.Is(err, disk.ErrData) {
+				t.Fatalf("loaded with %v", err)
+			}
+			for _, want := range append(row.says, "start afresh") {
 				if !strings.Contains(err.Error(), want) {
 					t.Errorf("%v\ndoes not say %q", err, want)
 				}
-			}
-			if after, _ := os.ReadFile(path); !bytes.Equal(before, after) {
-				t.Error("the file was changed")
 			}
 		})
 	}
 }
 
-// TestADamagedFileIsRefusedOrWhole spoils single bytes and whole pages. What is not refused was not in use: everything is
-// there. Nothing panics.
-func TestADamagedFileIsRefusedOrWhole(t *testing.T) { // J4
-	folder := t.TempDir()
-	j, ns, tasks := open(t, folder, plain{}, journal.Options{})
-	for i := range 200 {
-		m := message(fmt.Sprint(i))
-		m.Content = strings.Repeat(m.ID+" ", 200)
-		if i == 100 {
-			m.Content = strings.Repeat("of several pages ", 1000)
-		}
-		if _, err := tasks.Enqueue("sender", m); err != nil {
-			t.Fatal(err)
-		}
-	}
-	ns.Close()
-	if err := j.Close(); err != nil {
-		t.Fatal(err)
-	}
-	whole, err := os.ReadFile(filepath.Join(folder, journal.FileName))
-	if err != nil {
-		t.Fatal(err)
-	}
-	before, err := load(folder)
-	if err != nil {
-		t.Fatal(err)
-	}
-	random := rand.New(rand.NewPCG(1, 2))
-	refused := 0
-	for i := range 90 {
-		spoiled := bytes.Clone(whole)
-		// Not the first two: if the later one is not whole, the transaction that wrote it has not been.
-		page := (2 + random.IntN(len(spoiled)/4096-2)) * 4096
-		switch i % 3 {
-		case 0:
-			spoiled[page+random.IntN(64)] ^= byte(1 + random.IntN(255))
-		case 1:
-			spoiled[page+random.IntN(4096)] ^= byte(1 + random.IntN(255))
-		case 2:
-			clear(spoiled[page : page+4096])
-		}
-		place := t.TempDir()
-		if err := os.WriteFile(filepath.Join(place, journal.FileName), spoiled, 0o600); err != nil {
-			t.Fatal(err)
-		}
-		after, err := load(place)
-		switch {
-		case err != nil && !errors.Is(err, journal.ErrData):
-			t.Errorf("refused with %v", err)
-		case err != nil:
-			refused++
-		case !reflect.DeepEqual(before, after):
-			t.Errorf("page %d, way %d: something else was read", page/4096, i%3)
-		}
-	}
-	if refused < 30 {
-		t.Errorf("%d of 90 damaged files were refused", refused)
-	}
-}
-
-func load(folder string) (*broker.Snapshot, error) {
-	j, err := journal.Open(folder, plain{}, journal.Options{})
-	if err != nil {
-		return nil, err
-	}
-	past, err := j.Load()
-	return past, errors.Join(err, j.Close())
-}
-
 // BenchmarkStart is a start with 100,000 messages of 1 KB, one tenth of them locked.
 func BenchmarkStart(b *testing.B) {
 	folder := b.TempDir()
-	j, err := journal.Open(folder, plain{}, journal.Options{})
+	j, err := journal.Open(folder, plain{})
 	if err != nil {
 		b.Fatal(err)
 	}
@@ -338,7 +204,7 @@ func BenchmarkStart(b *testing.B) {
 		b.Fatal(err)
 	}
 	for b.Loop() {
-		j, err := journal.Open(folder, plain{}, journal.Options{})
+		j, err := journal.Open(folder, plain{})
 		if err != nil {
 			b.Fatal(err)
 		}

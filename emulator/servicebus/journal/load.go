@@ -2,129 +2,108 @@ package journal
 
 import (
 	"encoding/binary"
+	"errors"
 	"fmt"
+	"slices"
 
-	bolt "go.etcd.io/bbolt"
-
+	"oneeffect/emulator/disk"
 	"oneeffect/emulator/servicebus/broker"
 )
 
-// Load reads everything there is.
+// Load reads everything there is. It is called before the first operation.
 func (j *Journal) Load() (*broker.Snapshot, error) {
 	past := &broker.Snapshot{Contents: make(map[string]*broker.Contents)}
-	err := j.db.View(func(tx *bolt.Tx) error {
-		queues := tx.Bucket(bucketQueues)
-		return queues.ForEachBucket(func(path []byte) error {
-			if err := j.loadQueue(past, string(path), queues.Bucket(path)); err != nil {
-				return fmt.Errorf("%s: %w", path, err)
-			}
+	err := j.store.Load(func(path string, key, value []byte) error {
+		if path == bucketDeclared {
 			return nil
-		})
+		}
+		c := past.Contents[path]
+		if c == nil {
+			c = &broker.Contents{}
+			past.Contents[path] = c
+		}
+		err := j.load(past, c, key, value)
+		if err != nil {
+			err = fmt.Errorf("%w: %s, %q: %w; use the emulator that wrote it, or delete the folder to start afresh", disk.ErrData, path, key, err)
+		}
+		return err
 	})
 	if err != nil {
-		return nil, j.damaged(err)
+		return nil, err
+	}
+	for path, c := range past.Contents {
+		j.given[path] = c.SequenceNumber
 	}
 	return past, nil
 }
 
-func (j *Journal) loadQueue(past *broker.Snapshot, path string, b *bolt.Bucket) error {
-	if sealed := b.Get(keyEntity); sealed != nil {
-		text, err := unseal(sealed)
-		if err != nil {
-			return err
-		}
-		d, err := decodeEntity(j.codec, text)
-		if err != nil {
-			return fmt.Errorf("read its description: %w", err)
-		}
+// load reads one key of a queue. They come in order: messages before their states, both by number.
+func (j *Journal) load(past *broker.Snapshot, c *broker.Contents, key, value []byte) error {
+	if len(key) == 0 {
+		return errKey
+	}
+	kind, key := key[0], key[1:]
+	switch kind {
+	case ofEntity:
+		d, err := decodeEntity(j.codec, value)
 		past.Entities = append(past.Entities, d)
-	}
-	c := &broker.Contents{}
-	past.Contents[path] = c
-	var err error
-	if c.SequenceNumber, err = readNumber(b); err != nil {
 		return err
-	}
-	if err := j.loadMessages(c, b); err != nil {
-		return err
-	}
-	return loadRest(c, b)
-}
-
-func readNumber(b *bolt.Bucket) (int64, error) {
-	sealed := b.Get(keyNumber)
-	if sealed == nil {
-		return 0, nil
-	}
-	value, err := unseal(sealed)
-	if err != nil || len(value) != 8 {
-		return 0, fmt.Errorf("%w: the last sequence number cannot be read", errDamage)
-	}
-	return int64(binary.BigEndian.Uint64(value)), nil
-}
-
-// loadMessages walks over messages and their states side by side: both are in the order of the numbers.
-func (j *Journal) loadMessages(c *broker.Contents, b *bolt.Bucket) error {
-	messages, states := b.Bucket(bucketMessages), b.Bucket(bucketStates)
-	if messages == nil || states == nil {
+	case ofHistory:
+		s, ok := sighting(key)
+		if !ok {
+			return errKey
+		}
+		c.History = append(c.History, s)
 		return nil
+	case ofNumber:
+		if len(value) != 8 {
+			return errKey
+		}
+		c.SequenceNumber = max(c.SequenceNumber, int64(binary.BigEndian.Uint64(value)))
+		return nil
+	case ofSession:
+		r := reader{b: value}
+		s := broker.SessionState{ID: string(key), At: r.time()}
+		s.State = append([]byte{}, r.b...)
+		c.Sessions = append(c.Sessions, s)
+		return r.err
 	}
-	walk := states.Cursor()
-	stateKey, state := walk.First()
-	err := messages.ForEach(func(key, value []byte) error {
-		if len(key) != 8 {
-			return fmt.Errorf("%w: a sequence number has %d bytes", errDamage, len(key))
-		}
-		number := binary.BigEndian.Uint64(key)
+	if len(key) != 8 {
+		return errKey
+	}
+	number := int64(binary.BigEndian.Uint64(key))
+	switch kind {
+	case ofMessage:
 		s, err := decodeMessage(j.codec, value)
-		if err != nil {
-			return fmt.Errorf("message %d: %w", number, err)
-		}
-		s.SequenceNumber = int64(number)
-		if stateKey != nil && string(stateKey) == string(key) {
-			if err := decodeState(j.codec, state, &s); err != nil {
-				return fmt.Errorf("state of message %d: %w", number, err)
-			}
-			stateKey, state = walk.Next()
-		} else if stateKey != nil && string(stateKey) < string(key) {
-			return fmt.Errorf("%w: the state of message %x is without its message", errDamage, stateKey)
-		}
+		s.SequenceNumber = number
+		c.SequenceNumber = max(c.SequenceNumber, number)
 		c.Messages = append(c.Messages, s)
+		return err
+	case ofState:
+		i, ok := slices.BinarySearchFunc(c.Messages, number, func(s broker.Stored, n int64) int { return int(s.SequenceNumber - n) })
+		if !ok {
+			return errors.New("a state is without its message")
+		}
+		return decodeState(j.codec, value, &c.Messages[i])
+	}
+	return errKey
+}
+
+var errKey = errors.New("a key is not one of ours")
+
+// loadDeclared reads what Declared has written.
+func (j *Journal) loadDeclared() error {
+	err := j.store.Load(func(bucket string, key, value []byte) error {
+		if bucket != bucketDeclared {
+			return errEnough // it is the first
+		}
+		j.declared[string(key)] = string(value)
 		return nil
 	})
-	if err == nil && stateKey != nil {
-		return fmt.Errorf("%w: the state of message %x is without its message", errDamage, stateKey)
+	if errors.Is(err, errEnough) {
+		return nil
 	}
 	return err
 }
 
-// loadRest reads the history and the sessions.
-func loadRest(c *broker.Contents, b *bolt.Bucket) error {
-	if history := b.Bucket(bucketHistory); history != nil {
-		err := history.ForEach(func(key, value []byte) error {
-			if _, err := unseal(value); err != nil || len(key) < historyKeySize {
-				return fmt.Errorf("%w: the history of duplicates cannot be read", errDamage)
-			}
-			c.History = append(c.History, broker.Sighting{ID: string(key[historyKeySize:]), At: historyTime(key)})
-			return nil
-		})
-		if err != nil {
-			return err
-		}
-	}
-	sessions := b.Bucket(bucketSessions)
-	if sessions == nil {
-		return nil
-	}
-	return sessions.ForEach(func(key, value []byte) error {
-		state, err := unseal(value)
-		if err != nil {
-			return fmt.Errorf("state of session %q: %w", key, err)
-		}
-		r := reader{b: state}
-		s := broker.SessionState{ID: string(key[1:]), At: r.time()}
-		s.State = append([]byte{}, r.b...)
-		c.Sessions = append(c.Sessions, s)
-		return r.err
-	})
-}
+var errEnough = errors.New("enough is read")

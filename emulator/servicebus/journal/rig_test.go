@@ -16,15 +16,13 @@ import (
 )
 
 // plain is a codec for messages and descriptions that are strings. A rule's description is what a subject begins with.
-type plain struct {
-	before func() // every message
-}
+type plain struct{}
 
-func (p plain) AppendContent(dst []byte, content any) ([]byte, error) {
-	if p.before != nil {
-		p.before()
+func (plain) AppendContent(dst []byte, content any) ([]byte, error) {
+	text, ok := content.(string)
+	if !ok {
+		return nil, fmt.Errorf("%v is no text", content)
 	}
-	text, _ := content.(string)
 	return append(dst, text...), nil
 }
 
@@ -97,7 +95,7 @@ func (r *rig) open() {
 }
 
 func (r *rig) tryOpen() error {
-	j, err := journal.Open(r.folder, plain{}, journal.Options{})
+	j, err := journal.Open(r.folder, plain{})
 	if err != nil {
 		return err
 	}

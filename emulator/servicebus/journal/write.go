@@ -5,195 +5,146 @@ import (
 	"fmt"
 	"time"
 
-	bolt "go.etcd.io/bbolt"
-
 	"oneeffect/emulator/servicebus/broker"
 )
 
-// writer is one transaction's.
+// schema is the version of what follows. Another version is refused, never converted: the data is that of a machine for
+// development.
+//
+// Every queue, topic, subscription and dead letter queue has a bucket of the name of its path. A key's first byte says
+// what it is of:
+//
+//	e             JSON, of queues, topics and subscriptions
+//	h time, id    a MessageID in the history → nothing
+//	m number      what does not change of the message of this sequence number
+//	n             the last sequence number, if no message has it any more
+//	s number      what does change of the message; absent while it is as in one that has just come
+//	x id          time and state of a session
+//
+// The bucket without a name has the checksums of declarations, see Declared.
+const schema = "servicebus 2"
+
+const (
+	ofEntity  = 'e'
+	ofHistory = 'h'
+	ofMessage = 'm'
+	ofNumber  = 'n'
+	ofState   = 's'
+	ofSession = 'x'
+
+	bucketDeclared = ""
+)
+
+// writer writes one record.
 type writer struct {
-	codec  Codec
-	queues *bolt.Bucket
-	open   map[string]*queueWriter
+	journal *Journal
+	queue   string
+	key     [32]byte
+	value   []byte
 }
 
-// queueWriter writes to one queue's bucket.
-type queueWriter struct {
-	bucket                              *bolt.Bucket // nil until the first write
-	messages, states, history, sessions *bolt.Bucket
-
-	last   map[int64]int  // of each message: the last record about it
-	fresh  map[int64]bool // messages that are not in the file yet
-	number int64          // the largest that was given
-}
-
-// plan finds, for every message, the last record about it: only that one is written.
-func (w *writer) plan(records []broker.Record) {
-	for i := range records {
-		r := &records[i]
-		q := w.open[r.Queue]
-		if q == nil {
-			q = &queueWriter{last: make(map[int64]int), fresh: make(map[int64]bool)}
-			w.open[r.Queue] = q
-		}
-		switch r.Change {
-		case broker.Added:
-			q.fresh[r.Stored.SequenceNumber] = true
-			q.last[r.Stored.SequenceNumber] = i
-		case broker.Altered, broker.Removed:
-			q.last[r.Stored.SequenceNumber] = i
-		case broker.Dropped: // what comes after it is another queue's
-			clear(q.fresh)
-		}
-	}
-}
-
-func (w *writer) write(i int, r *broker.Record) error {
-	q := w.open[r.Queue]
-	if r.Change == broker.Dropped {
-		return w.drop(r.Queue, q)
-	}
-	if err := w.enter(r.Queue, q); err != nil {
-		return err
-	}
+func (w *writer) write(r *broker.Record) (err error) {
+	store := w.journal.store
 	switch r.Change {
-	case broker.Added, broker.Altered, broker.Removed:
-		q.number = max(q.number, r.Stored.SequenceNumber)
-		if q.last[r.Stored.SequenceNumber] != i {
+	case broker.Added, broker.Altered:
+		return w.message(&r.Stored, r.Change == broker.Added)
+	case broker.Removed:
+		w.removed(r.Stored.SequenceNumber)
+	case broker.Sighted:
+		store.Put(r.Queue, w.historyKey(r), nil)
+	case broker.Forgotten:
+		store.Delete(r.Queue, w.historyKey(r))
+	case broker.StateSet:
+		key := append(append(w.key[:0], ofSession), r.ID...)
+		if r.State == nil {
+			store.Delete(r.Queue, key)
 			return nil
 		}
-		return w.message(q, r)
-	case broker.Sighted:
-		return q.sighted(r)
-	case broker.StateSet:
-		key := []byte("=" + r.ID) // an id may be empty, a key may not
-		if r.State == nil {
-			return q.sessions.Delete(key)
-		}
-		return q.sessions.Put(key, seal(append(appendTime(nil, r.At), r.State...)))
+		w.value = append(appendTime(w.value, r.At), r.State...)
+		store.Put(r.Queue, key, w.value)
 	case broker.Described:
-		text, err := encodeEntity(w.codec, r.Entity)
+		text, err := encodeEntity(w.journal.codec, r.Entity)
 		if err != nil {
 			return err
 		}
-		return q.bucket.Put(keyEntity, seal(text))
+		store.Put(r.Queue, append(w.key[:0], ofEntity), text)
+	case broker.Dropped:
+		w.journal.forget(r.Queue)
+		store.Drop(r.Queue)
+	default:
+		return fmt.Errorf("change %d is not known", r.Change)
 	}
-	return fmt.Errorf("change %d is not known", r.Change)
-}
-
-// drop takes a queue's bucket away. One of the same name may follow in the same transaction.
-func (w *writer) drop(path string, q *queueWriter) error {
-	q.bucket, q.number = nil, 0
-	if w.queues.Bucket([]byte(path)) == nil {
-		return nil
-	}
-	return w.queues.DeleteBucket([]byte(path))
-}
-
-// enter opens a queue's buckets.
-func (w *writer) enter(path string, q *queueWriter) (err error) {
-	if q.bucket != nil {
-		return nil
-	}
-	if q.bucket, err = w.queues.CreateBucketIfNotExists([]byte(path)); err != nil {
-		return err
-	}
-	for name, b := range map[string]**bolt.Bucket{
-		string(bucketMessages): &q.messages, string(bucketStates): &q.states,
-		string(bucketHistory): &q.history, string(bucketSessions): &q.sessions,
-	} {
-		if *b, err = q.bucket.CreateBucketIfNotExists([]byte(name)); err != nil {
-			return err
-		}
-	}
-	// Numbers only grow: a page is full when the next begins.
-	q.messages.FillPercent, q.states.FillPercent, q.history.FillPercent = 0.9, 0.9, 0.9
 	return nil
 }
 
-func (w *writer) message(q *queueWriter, r *broker.Record) error {
-	s := &r.Stored
-	key := binary.BigEndian.AppendUint64(nil, uint64(s.SequenceNumber))
-	fresh := q.fresh[s.SequenceNumber]
-	if r.Change == broker.Removed {
-		if fresh {
-			return nil
-		}
-		if err := q.states.Delete(key); err != nil {
-			return err
-		}
-		return q.messages.Delete(key)
-	}
+func (w *writer) message(s *broker.Stored, fresh bool) (err error) {
+	j := w.journal
+	j.give(w.queue, s.SequenceNumber)
 	if fresh {
-		value, err := w.encodeMessage(s)
-		if err != nil {
+		if w.value, err = encodeMessage(j.codec, w.value, s); err != nil {
 			return err
 		}
-		if err := q.messages.Put(key, value); err != nil {
+		j.store.Put(w.queue, w.numberKey(ofMessage, s.SequenceNumber), w.value)
+	}
+	switch {
+	case !isNew(s):
+		if w.value, err = encodeState(j.codec, w.value[:0], s); err != nil {
 			return err
 		}
+		j.store.Put(w.queue, w.numberKey(ofState, s.SequenceNumber), w.value)
+	case !fresh:
+		j.store.Delete(w.queue, w.numberKey(ofState, s.SequenceNumber))
 	}
-	state, err := w.encodeState(s)
-	if err != nil {
-		return err
-	}
-	if state == nil {
-		if fresh {
-			return nil
-		}
-		return q.states.Delete(key)
-	}
-	return q.states.Put(key, state)
+	return nil
 }
 
-// sighted remembers a MessageID, and forgets two that are older than the window: so the history shrinks, however large
-// it has become, and no write has much to forget.
-func (q *queueWriter) sighted(r *broker.Record) error {
-	const forget = 2
-	c := q.history.Cursor()
-	for range forget {
-		k, _ := c.First()
-		if k == nil || r.At.Sub(historyTime(k)) < r.Window {
-			break
-		}
-		if err := c.Delete(); err != nil {
-			return err
-		}
+// removed deletes a message. The last number that was given is that of a message that is there, or has its own key.
+func (w *writer) removed(number int64) {
+	store := w.journal.store
+	store.Delete(w.queue, w.numberKey(ofState, number))
+	store.Delete(w.queue, w.numberKey(ofMessage, number))
+	if w.journal.give(w.queue, number) == number {
+		w.value = binary.BigEndian.AppendUint64(w.value, uint64(number))
+		store.Put(w.queue, append(w.key[:0], ofNumber), w.value)
 	}
-	return q.history.Put(append(historyKey(r.At), r.ID...), seal(nil))
+}
+
+func (w *writer) numberKey(of byte, number int64) []byte {
+	return binary.BigEndian.AppendUint64(append(w.key[:0], of), uint64(number))
 }
 
 // historyKey sorts by time, to the nanosecond, for all times that a server's clock can show.
-func historyKey(at time.Time) []byte {
-	key := binary.BigEndian.AppendUint64(nil, uint64(at.Unix())^1<<63)
-	return binary.BigEndian.AppendUint32(key, uint32(at.Nanosecond()))
+func (w *writer) historyKey(r *broker.Record) []byte {
+	key := append(w.key[:0], ofHistory)
+	key = binary.BigEndian.AppendUint64(key, uint64(r.At.Unix())^1<<63)
+	key = binary.BigEndian.AppendUint32(key, uint32(r.At.Nanosecond()))
+	return append(key, r.ID...)
 }
 
-const historyKeySize = 12
-
-func historyTime(key []byte) time.Time {
-	if len(key) < historyKeySize {
-		return time.Time{}
+// sighting reads what historyKey has written, without its first byte.
+func sighting(key []byte) (s broker.Sighting, ok bool) {
+	const size = 12
+	if len(key) < size {
+		return s, false
 	}
-	return time.Unix(int64(binary.BigEndian.Uint64(key)^1<<63), int64(binary.BigEndian.Uint32(key[8:]))).UTC()
+	at := time.Unix(int64(binary.BigEndian.Uint64(key)^1<<63), int64(binary.BigEndian.Uint32(key[8:]))).UTC()
+	return broker.Sighting{ID: string(key[size:]), At: at}, true
 }
 
-// finish writes the numbers that were given.
-func (w *writer) finish() error {
-	for _, q := range w.open {
-		if q.bucket == nil || q.number == 0 {
-			continue
-		}
-		old, err := readNumber(q.bucket)
-		if err != nil {
-			return err
-		}
-		if q.number <= old {
-			continue
-		}
-		if err := q.bucket.Put(keyNumber, seal(binary.BigEndian.AppendUint64(nil, uint64(q.number)))); err != nil {
-			return err
-		}
+// give notes that a queue has given a number, and returns the last one it has given.
+func (j *Journal) give(queue string, number int64) int64 {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	last, ok := j.given[queue]
+	if !ok || number > last {
+		j.given[queue] = number
+		return number
 	}
-	return nil
+	return last
+}
+
+func (j *Journal) forget(queue string) {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	delete(j.given, queue)
 }
