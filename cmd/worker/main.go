@@ -15,6 +15,7 @@ import (
 
 	"oneeffect/cmd/internal/process"
 	"oneeffect/internal/claim"
+	"oneeffect/internal/cosmos"
 	"oneeffect/internal/downstream"
 	"oneeffect/internal/message"
 	"oneeffect/internal/servicebus"
@@ -65,13 +66,21 @@ func run(ctx context.Context, args []string, env process.Environment, stdout, st
 	if err != nil {
 		return err
 	}
+	if err := out.Cosmos.Claims().CheckClock(ctx); errors.Is(err, cosmos.ErrNoClock) {
+		return err
+	} else if err != nil {
+		log.LogAttrs(ctx, slog.LevelWarn, "store not reached yet", slog.Any("err", err))
+	}
 	w := wire(s, out, handlers, events, log)
 	receiver := servicebus.Receiver{
 		Client: out.ServiceBus, Queue: message.Tasks, Slots: s.slots,
 		LockDuration: s.lock, SettleTimeout: s.settle, Grace: s.drain(), Throttle: throttle, Log: log,
 	}
 	fmt.Fprintln(stdout, "ready")
-	return receiver.Run(ctx, w.Handle)
+	err = receiver.Run(ctx, w.Handle)
+	rest, cancel := context.WithTimeout(context.WithoutCancel(ctx), s.settle)
+	defer cancel()
+	return errors.Join(err, w.Wait(rest))
 }
 
 // wire is the wiring diagram of this process.

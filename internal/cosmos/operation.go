@@ -26,6 +26,7 @@ type operation struct {
 	session string // token of the last answer, refusals included (K5)
 	reached bool   // an attempt was made
 	lost    bool   // an attempt may have been applied and nobody said so
+	dated   bool   // the last answer has a Date
 }
 
 type operationKey struct{}
@@ -41,6 +42,7 @@ func (o *operation) attempted(response *http.Response, err error) error {
 			o.session = token
 		}
 		doubt = !definite(response.StatusCode)
+		o.dated = response.Header.Get("Date") != ""
 	}
 	o.lost = doubt || o.write && o.lost
 	if err != nil && doubt && o.write {
