@@ -63,8 +63,12 @@ var rings = map[string]ring{
 		rule: "the emulator is an independent witness: the standard library, its own packages and the libraries named for it",
 	},
 	"benchmark": {
-		may:  []string{"emulator layer"},
+		may:  []string{"emulator layer", "measure"},
 		rule: "a benchmark is a client: it meets the emulator over the wire only, by an SDK or by the emulator's own codec",
+	},
+	"measure": {
+		not:  onlyCommands,
+		rule: "what both benchmarks share knows neither side: it looks at processes and makes a table",
 	},
 	"tests": {
 		rule: "this package has only tests: nobody imports it, and what is no test in it imports nothing of ours",
@@ -111,6 +115,8 @@ var architecture = []row{
 	{pkg: "cmd/projector", ring: "command", toCome: true},
 	{pkg: "cmd/taskctl", ring: "command", toCome: true},
 	{pkg: "cmd/local", ring: "command"},
+
+	{pkg: "measure", ring: "measure"},
 
 	{pkg: "emulator", ring: "emulator"},
 	{pkg: "emulator/conformance", ring: "emulator"},

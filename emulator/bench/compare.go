@@ -9,6 +9,8 @@ import (
 	"path/filepath"
 	"strings"
 	"time"
+
+	"oneeffect/measure"
 )
 
 // client is what sends and receives in the repetitions of a variant.
@@ -21,10 +23,10 @@ type client interface {
 // variant is a server with its client.
 type variant struct {
 	client
-	server *server
+	server *measure.Server
 	name   string // begins the names of its rows
 	base   string // the variant it is compared with; "" for none
-	goals  [2]goal
+	goals  [2]measure.Goal
 }
 
 // durable is the suffix of a variant that keeps its messages on disk.
@@ -33,8 +35,8 @@ const durable = ", -data"
 // measureSDK measures the SDK, in memory and with -data in turns.
 func measureSDK(ctx context.Context, b *bench) error {
 	return b.compare(ctx, b.Messages, dialSDK,
-		variant{name: "sdk", goals: [2]goal{atLeast(40_000), atLeast(12_000)}},
-		variant{name: "sdk" + durable, base: "sdk", goals: [2]goal{atLeast(20_000), atLeast(6_000)}})
+		variant{name: "sdk", goals: [2]measure.Goal{measure.AtLeast(40_000), measure.AtLeast(12_000)}},
+		variant{name: "sdk" + durable, base: "sdk", goals: [2]measure.Goal{measure.AtLeast(20_000), measure.AtLeast(6_000)}})
 }
 
 // measureRaw measures what the server can do for a client that costs little.
@@ -46,7 +48,7 @@ func measureRaw(ctx context.Context, b *bench) error {
 }
 
 // compare measures variants in turns: first sending, then receiving and completing.
-func (b *bench) compare(ctx context.Context, messages int, dial func(context.Context, *server) (client, error), variants ...variant) (err error) {
+func (b *bench) compare(ctx context.Context, messages int, dial func(context.Context, *measure.Server) (client, error), variants ...variant) (err error) {
 	const send, receive = "send", "receive and complete"
 	for i := range variants {
 		v := &variants[i]
@@ -54,7 +56,7 @@ func (b *bench) compare(ctx context.Context, messages int, dial func(context.Con
 		if strings.HasSuffix(v.name, durable) {
 			if !b.hasFlag(ctx, "data") {
 				for _, what := range []string{send, receive} {
-					b.table.row(v.name+": "+what, "", goal{}, "").skipped = "this emulator has no flag -data"
+					b.table.Row(v.name+": "+what, "", measure.Goal{}, "").Skip("this emulator has no flag -data")
 				}
 				continue
 			}
@@ -63,7 +65,7 @@ func (b *bench) compare(ctx context.Context, messages int, dial func(context.Con
 		if v.server, err = b.start(ctx, strings.ReplaceAll(v.name, ", ", ""), flags...); err != nil {
 			return err
 		}
-		defer func() { err = errors.Join(err, v.server.stop()) }()
+		defer func() { err = errors.Join(err, v.server.Stop()) }()
 		if v.client, err = dial(ctx, v.server); err != nil {
 			return err
 		}
@@ -88,7 +90,7 @@ func (b *bench) compare(ctx context.Context, messages int, dial func(context.Con
 					do = v.receive
 				}
 				err := b.timed(v.server, messages, workload{
-					rate: b.table.row(v.name+": "+what, "messages/s", v.goals[j], than),
+					rate: b.table.Row(v.name+": "+what, "messages/s", v.goals[j], than),
 					cpu:  v.name + ": " + what,
 					run:  func() error { return do(ctx, messages) },
 				})
@@ -122,38 +124,38 @@ func (b *bench) measureDisk() error {
 		if err := errors.Join(err1, file.Sync()); err != nil {
 			return fmt.Errorf("measure the disk: %w", err)
 		}
-		b.table.row("disk: write of 64 KB and sync", "ms", goal{}, "").add(float64(time.Since(began).Microseconds()) / 1000)
+		b.table.Row("disk: write of 64 KB and sync", "ms", measure.Goal{}, "").Add(float64(time.Since(began).Microseconds()) / 1000)
 	}
 	return nil
 }
 
 // workload is something that is done with a number of messages.
 type workload struct {
-	rate *row
+	rate *measure.Row
 	cpu  string // begins the names of the rows of processor time; "" for none
 	run  func() error
 }
 
 // timed adds a sample to the row of the workload's rate, and to those of client's and server's processor time.
-func (b *bench) timed(s *server, messages int, w workload) error {
-	own, err1 := ownCPU()
-	theirs, err2 := s.cpu()
+func (b *bench) timed(s *measure.Server, messages int, w workload) error {
+	own, err1 := measure.OwnCPU()
+	theirs, err2 := s.CPU()
 	began := time.Now()
 	if err := errors.Join(err1, err2, w.run()); err != nil {
 		return err
 	}
 	took := time.Since(began)
-	ownAfter, err1 := ownCPU()
-	theirsAfter, err2 := s.cpu()
+	ownAfter, err1 := measure.OwnCPU()
+	theirsAfter, err2 := s.CPU()
 	if err := errors.Join(err1, err2); err != nil {
 		return err
 	}
-	w.rate.add(float64(messages) / took.Seconds())
+	w.rate.Add(float64(messages) / took.Seconds())
 	if w.cpu != "" {
 		const unit, per = "CPU s per 100,000", 100_000.0
-		inClient := b.table.row(w.cpu+", client", unit, goal{}, "")
-		inClient.add((ownAfter - own) * per / float64(messages))
-		b.table.row(w.cpu+", server", unit, goal{}, inClient.name).add((theirsAfter - theirs) * per / float64(messages))
+		inClient := b.table.Row(w.cpu+", client", unit, measure.Goal{}, "")
+		inClient.Add((ownAfter - own) * per / float64(messages))
+		b.table.Row(w.cpu+", server", unit, measure.Goal{}, w.cpu+", client").Add((theirsAfter - theirs) * per / float64(messages))
 	}
 	return nil
 }

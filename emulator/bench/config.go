@@ -1,10 +1,13 @@
 package main
 
 import (
+	"context"
 	_ "embed"
 	"fmt"
 	"os"
 	"path/filepath"
+
+	"oneeffect/measure"
 )
 
 // The queues of config.json. None detects duplicates, which is a matter of its own.
@@ -29,4 +32,14 @@ func writeConfig(folder string) (path string, err error) {
 		return "", fmt.Errorf("write the configuration: %w", err)
 	}
 	return path, nil
+}
+
+// start returns when the emulator is ready. The name is that of its profile.
+func (b *bench) start(ctx context.Context, name string, flags ...string) (*measure.Server, error) {
+	flags = append(flags, "-config", b.config,
+		"-amqp", "127.0.0.1:0", "-cosmos", "127.0.0.1:0", "-downstream", "127.0.0.1:0", "-control", "127.0.0.1:0")
+	if b.Profile != "" {
+		flags = append(flags, "-cpuprofile", filepath.Join(b.Profile, name+"-server.pprof"))
+	}
+	return measure.Launch(ctx, nil, b.Emulator, flags...)
 }

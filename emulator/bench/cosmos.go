@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"net/http"
 	"path/filepath"
+
+	"oneeffect/measure"
 )
 
 // shareOfFixed is what a request may cost: the least share of the rate at which the SDK gets answers that were made
@@ -15,7 +17,7 @@ const shareOfFixed = 0.75
 // account is a server of the Cosmos rows with its client.
 type account struct {
 	*documents
-	server *server
+	server *measure.Server
 	name   string // begins the names of its rows
 	base   string // the account it is compared with; "" for none
 	share  float64
@@ -48,7 +50,7 @@ func measureCosmos(ctx context.Context, b *bench) (err error) {
 		if err != nil {
 			return err
 		}
-		defer func() { err = errors.Join(err, a.server.stop()) }()
+		defer func() { err = errors.Join(err, a.server.Stop()) }()
 		if a.documents, err = dialDocuments(ctx, a.server, "items"); err != nil {
 			return err
 		}
@@ -66,7 +68,7 @@ func measureCosmos(ctx context.Context, b *bench) (err error) {
 		}
 	}
 	if !keeps {
-		b.table.row("cosmos"+durable, "", goal{}, "").skipped = "this emulator keeps no Cosmos DB account with -data"
+		b.table.Row("cosmos"+durable, "", measure.Goal{}, "").Skip("this emulator keeps no Cosmos DB account with -data")
 	}
 	return nil
 }
@@ -84,22 +86,22 @@ func (b *bench) measureRequest(ctx context.Context, a *account, what string) err
 		than = a.base + ": " + what
 	}
 	name := a.name + ": " + what
-	rate := b.table.row(name, "requests/s", goal{}, than)
+	rate := b.table.Row(name, "requests/s", measure.Goal{}, than)
 	err := b.timed(a.server, n, workload{rate: rate, cpu: name, run: func() error { return do(ctx, n) }})
 	if err != nil || a.base == "" {
 		return err
 	}
-	turn := len(rate.samples) - 1
-	share := rate.samples[turn] / b.table.find(than).samples[turn]
-	b.table.row(name+", share of "+a.base, "", atLeast(a.share), "").add(share)
-	b.table.row(name+", the same by processor time", "", goal{}, "").add(b.spent(than, turn) / b.spent(name, turn))
+	turn := rate.Turns() - 1
+	share := rate.Sample(turn) / b.table.Find(than).Sample(turn)
+	b.table.Row(name+", share of "+a.base, "", measure.AtLeast(a.share), "").Add(share)
+	b.table.Row(name+", the same by processor time", "", measure.Goal{}, "").Add(b.spent(than, turn) / b.spent(name, turn))
 	return nil
 }
 
 // spent is the processor time of client and server in one turn: where both share all processors, it is what limits the
 // rate, and other work on the machine changes it little.
 func (b *bench) spent(name string, turn int) float64 {
-	return b.table.find(name+", client").samples[turn] + b.table.find(name+", server").samples[turn]
+	return b.table.Find(name+", client").Sample(turn) + b.table.Find(name+", server").Sample(turn)
 }
 
 // keepsAccounts reports whether a database outlives the emulator under -data.
@@ -111,7 +113,7 @@ func (b *bench) keepsAccounts(ctx context.Context) (kept bool, err error) {
 			return false, err
 		}
 		made, err := makeDatabase(ctx, s)
-		if err := errors.Join(err, s.stop()); err != nil {
+		if err := errors.Join(err, s.Stop()); err != nil {
 			return false, err
 		}
 		kept = made == http.StatusConflict // of the second, with what the first has made

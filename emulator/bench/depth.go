@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"time"
+
+	"oneeffect/measure"
 )
 
 // measureDepth fills three queues, looks at the memory, and receives from each in turns.
@@ -12,7 +14,7 @@ func measureDepth(ctx context.Context, b *bench) (err error) {
 	if err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, s.stop()) }()
+	defer func() { err = errors.Join(err, s.Stop()) }()
 	depths := []struct {
 		queue, text string
 		length      int
@@ -28,7 +30,7 @@ func measureDepth(ctx context.Context, b *bench) (err error) {
 		if text == "10³" {
 			than = ""
 		}
-		b.table.row(row(text), "µs/message", goal{}, than)
+		b.table.Row(row(text), "µs/message", measure.Goal{}, than)
 	}
 	clients := make([]*blaster, len(depths))
 	const batch = 1000 // received in one repetition, from a queue that holds this many more
@@ -46,7 +48,7 @@ func measureDepth(ctx context.Context, b *bench) (err error) {
 		if d.queue != queueVast {
 			continue
 		}
-		b.table.row("raw, 10⁶ messages: send", "messages/s", goal{}, "").add(float64(d.length) / time.Since(began).Seconds())
+		b.table.Row("raw, 10⁶ messages: send", "messages/s", measure.Goal{}, "").Add(float64(d.length) / time.Since(began).Seconds())
 		if err := b.weigh(s, r); err != nil {
 			return err
 		}
@@ -60,7 +62,7 @@ func measureDepth(ctx context.Context, b *bench) (err error) {
 			if err := clients[i].receive(batch); err != nil {
 				return err
 			}
-			b.table.row(row(d.text), "", goal{}, "").add(float64(time.Since(began).Microseconds()) / batch)
+			b.table.Row(row(d.text), "", measure.Goal{}, "").Add(float64(time.Since(began).Microseconds()) / batch)
 		}
 	}
 	return nil
@@ -68,8 +70,8 @@ func measureDepth(ctx context.Context, b *bench) (err error) {
 
 // weigh says what memory a full queue takes at rest, and what it takes at most while messages come and go, which is
 // when garbage piles up.
-func (b *bench) weigh(s *server, r *blaster) error {
-	rest, err := s.memory("VmRSS")
+func (b *bench) weigh(s *measure.Server, r *blaster) error {
+	rest, err := s.Memory("VmRSS")
 	if err != nil {
 		return err
 	}
@@ -78,11 +80,11 @@ func (b *bench) weigh(s *server, r *blaster) error {
 			return err
 		}
 	}
-	most, err := s.memory("VmHWM")
+	most, err := s.Memory("VmHWM")
 	if err != nil {
 		return err
 	}
-	b.table.row("memory, 10⁶ queued", "MB", atMost(2048), "").add(rest)
-	b.table.row("memory, 10⁶ queued and others come and go", "MB", atMost(2048), "").add(most)
+	b.table.Row("memory, 10⁶ queued", "MB", measure.AtMost(2048), "").Add(rest)
+	b.table.Row("memory, 10⁶ queued and others come and go", "MB", measure.AtMost(2048), "").Add(most)
 	return nil
 }

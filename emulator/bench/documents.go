@@ -11,6 +11,8 @@ import (
 
 	"github.com/Azure/azure-sdk-for-go/sdk/azcore"
 	"github.com/Azure/azure-sdk-for-go/sdk/data/azcosmos"
+
+	"oneeffect/measure"
 )
 
 const (
@@ -35,12 +37,12 @@ type documents struct {
 	padding   string
 }
 
-func dialAccount(s *server) (*azcosmos.Client, error) {
+func dialAccount(s *measure.Server) (*azcosmos.Client, error) {
 	credential, err := azcosmos.NewKeyCredential(accountKey)
 	if err != nil {
 		return nil, fmt.Errorf("make a credential: %w", err)
 	}
-	client, err := azcosmos.NewClientWithKey("http://"+s.cosmos+"/", credential, nil)
+	client, err := azcosmos.NewClientWithKey("http://"+s.Cosmos+"/", credential, nil)
 	if err != nil {
 		return nil, fmt.Errorf("make a client: %w", err)
 	}
@@ -48,7 +50,7 @@ func dialAccount(s *server) (*azcosmos.Client, error) {
 }
 
 // makeDatabase makes the database and returns the answer's status.
-func makeDatabase(ctx context.Context, s *server) (status int, err error) {
+func makeDatabase(ctx context.Context, s *measure.Server) (status int, err error) {
 	client, err := dialAccount(s)
 	if err != nil {
 		return 0, err
@@ -62,7 +64,7 @@ func makeDatabase(ctx context.Context, s *server) (status int, err error) {
 }
 
 // dialDocuments makes a container, and the database if it is not there.
-func dialDocuments(ctx context.Context, s *server, name string) (*documents, error) {
+func dialDocuments(ctx context.Context, s *measure.Server, name string) (*documents, error) {
 	if _, err := makeDatabase(ctx, s); err != nil {
 		return nil, fmt.Errorf("make the database: %w", err)
 	}

@@ -12,18 +12,20 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"oneeffect/measure"
 )
 
 // fixedCommand is the argument that makes this program the server with fixed answers.
 const fixedCommand = "answer-fixed"
 
 // startFixed starts the server with fixed answers as a process of its own, as the emulator is one.
-func (b *bench) startFixed(ctx context.Context) (*server, error) {
+func (b *bench) startFixed(ctx context.Context) (*measure.Server, error) {
 	self, err := os.Executable()
 	if err != nil {
 		return nil, fmt.Errorf("find this program: %w", err)
 	}
-	return launch(ctx, self, fixedCommand)
+	return measure.Launch(ctx, nil, self, fixedCommand)
 }
 
 // answerFixed serves answers of the size and with the headers of an account's, which it does not make but has, until

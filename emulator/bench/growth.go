@@ -7,6 +7,8 @@ import (
 	"time"
 
 	"github.com/Azure/azure-sdk-for-go/sdk/data/azcosmos"
+
+	"oneeffect/measure"
 )
 
 // sought is how many items of every container a filter finds.
@@ -25,7 +27,7 @@ func measureGrowth(ctx context.Context, b *bench) (err error) {
 	if err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, s.stop()) }()
+	defer func() { err = errors.Join(err, s.Stop()) }()
 	containers := []grown{{size: 1_000}, {size: 100_000}, {size: 1_000_000}}
 	names := []string{"10³", "10⁵", "10⁶"}
 	for i := range containers {
@@ -38,10 +40,10 @@ func measureGrowth(ctx context.Context, b *bench) (err error) {
 			return fmt.Errorf("fill a container with %s items: %w", names[i], err)
 		}
 		if i == len(containers)-1 {
-			b.table.row("cosmos, 10⁶ items in batches of 20: create", "items/s", goal{}, "").add(float64(c.size) / time.Since(began).Seconds())
+			b.table.Row("cosmos, 10⁶ items in batches of 20: create", "items/s", measure.Goal{}, "").Add(float64(c.size) / time.Since(began).Seconds())
 		}
 	}
-	rest, err := s.memory("VmRSS")
+	rest, err := s.Memory("VmRSS")
 	if err != nil {
 		return err
 	}
@@ -68,17 +70,17 @@ func measureGrowth(ctx context.Context, b *bench) (err error) {
 				if i > 0 {
 					than = "cosmos, " + names[0] + " items: " + a.what
 				}
-				b.table.row("cosmos, "+names[i]+" items: "+a.what, "µs/request", goal{}, than).
-					add(float64(time.Since(began).Microseconds()) / requestsAsked)
+				b.table.Row("cosmos, "+names[i]+" items: "+a.what, "µs/request", measure.Goal{}, than).
+					Add(float64(time.Since(began).Microseconds()) / requestsAsked)
 			}
 		}
 	}
-	most, err := s.memory("VmHWM")
+	most, err := s.Memory("VmHWM")
 	if err != nil {
 		return err
 	}
-	b.table.row("memory, 1.1 × 10⁶ items of 1 KB", "MB", atMost(3072), "").add(rest)
-	b.table.row("memory, the same and asked", "MB", atMost(3072), "").add(most)
+	b.table.Row("memory, 1.1 × 10⁶ items of 1 KB", "MB", measure.AtMost(3072), "").Add(rest)
+	b.table.Row("memory, the same and asked", "MB", measure.AtMost(3072), "").Add(most)
 	return nil
 }
 

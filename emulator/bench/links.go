@@ -7,6 +7,7 @@ import (
 	"net/http"
 
 	"oneeffect/emulator/amqp"
+	"oneeffect/measure"
 )
 
 const (
@@ -22,17 +23,17 @@ func measureLinks(ctx context.Context, b *bench) error {
 	if err != nil {
 		return err
 	}
-	before, err := idle.memory("VmRSS")
+	before, err := idle.Memory("VmRSS")
 	if err != nil {
 		return err
 	}
 	// Both are asked something on the control port, whose connection stays.
 	for range 5 {
-		if _, err := idle.ask(ctx, http.MethodGet, "/control/clock", ""); err != nil {
+		if _, err := idle.Ask(ctx, http.MethodGet, "/control/clock", ""); err != nil {
 			return err
 		}
 	}
-	none, err := idle.goroutines()
+	none, err := idle.Goroutines()
 	if err != nil {
 		return err
 	}
@@ -42,23 +43,23 @@ func measureLinks(ctx context.Context, b *bench) error {
 	}
 	memory, err := b.connect(ctx, s)
 	if err != nil {
-		return errors.Join(err, s.stop())
+		return errors.Join(err, s.Stop())
 	}
-	left, err := s.goroutines()
+	left, err := s.Goroutines()
 	if err != nil {
 		return err
 	}
-	b.table.row("memory, idle", "MB", goal{}, "").add(before)
-	b.table.row(fmt.Sprintf("memory, %d connections with %d links each", connections, 1+receivers), "MB", atMost(200), "").add(memory)
-	b.table.row("goroutines left of them", "goroutines", atMost(0), "").add(float64(left - none))
+	b.table.Row("memory, idle", "MB", measure.Goal{}, "").Add(before)
+	b.table.Row(fmt.Sprintf("memory, %d connections with %d links each", connections, 1+receivers), "MB", measure.AtMost(200), "").Add(memory)
+	b.table.Row("goroutines left of them", "goroutines", measure.AtMost(0), "").Add(float64(left - none))
 	return nil
 }
 
 // connect has the connections open at once, and returns when the server has told that all of them are gone.
-func (b *bench) connect(ctx context.Context, s *server) (memory float64, err error) {
+func (b *bench) connect(ctx context.Context, s *measure.Server) (memory float64, err error) {
 	peers := make([]*peer, 0, connections)
 	for range connections {
-		p, err := dialPeer(ctx, s.amqp)
+		p, err := dialPeer(ctx, s.AMQP)
 		if err != nil {
 			return 0, err
 		}
@@ -72,7 +73,7 @@ func (b *bench) connect(ctx context.Context, s *server) (memory float64, err err
 			}
 		}
 	}
-	if memory, err = s.memory("VmRSS"); err != nil {
+	if memory, err = s.Memory("VmRSS"); err != nil {
 		return 0, err
 	}
 	for _, p := range peers {
@@ -82,7 +83,7 @@ func (b *bench) connect(ctx context.Context, s *server) (memory float64, err err
 	}
 	after, gone := uint64(0), 0
 	for gone < connections {
-		events, err := s.events(ctx, after)
+		events, err := s.Events(ctx, after)
 		if err != nil {
 			return 0, err
 		}

@@ -31,6 +31,8 @@ import (
 	"strings"
 	"syscall"
 	"time"
+
+	"oneeffect/measure"
 )
 
 func main() {
@@ -119,7 +121,7 @@ func parse(args []string, stdout io.Writer) (settings, error) {
 // bench is one run of this program.
 type bench struct {
 	settings
-	table  *table
+	table  *measure.Table
 	config string // path of the entities' configuration
 	work   string // a temporary folder
 }
@@ -134,11 +136,11 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 	}
 	ctx, cancel := context.WithTimeoutCause(ctx, s.Limit, fmt.Errorf("not done after %v (-limit)", s.Limit))
 	defer cancel()
-	before, err := loadAverage()
+	before, err := measure.LoadAverage()
 	if err != nil {
 		return err
 	}
-	b := &bench{settings: s, table: &table{}}
+	b := &bench{settings: s, table: &measure.Table{}}
 	if b.work, err = os.MkdirTemp("", "bench-"); err != nil {
 		return fmt.Errorf("make a temporary folder: %w", err)
 	}
@@ -151,16 +153,18 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 			continue
 		}
 		fmt.Fprintf(stderr, "bench: %s\n", p.name)
-		if err := b.profiled(p.name, func() error { return p.measure(ctx, b) }); err != nil {
+		if err := measure.Profiled(b.Profile, p.name+"-client", func() error { return p.measure(ctx, b) }); err != nil {
 			return fmt.Errorf("%s: %w", p.name, errors.Join(err, context.Cause(ctx)))
 		}
 	}
-	after, err := loadAverage()
+	after, err := measure.LoadAverage()
 	if err != nil {
 		return err
 	}
-	if err := b.writeSamples(); err != nil {
-		return err
+	if b.Samples != "" {
+		if err := b.table.WriteSamples(b.Samples); err != nil {
+			return err
+		}
 	}
-	return b.table.print(stdout, before, after)
+	return b.table.Print(stdout, before, after)
 }

@@ -6,6 +6,7 @@ import (
 	"fmt"
 
 	"oneeffect/emulator/amqp"
+	"oneeffect/measure"
 )
 
 // message is the i-th one, encoded.
@@ -17,12 +18,12 @@ func message(i int) ([]byte, error) {
 // blaster sends to a queue and receives from it, without the SDK.
 type blaster struct{ sender, receiver *peer }
 
-func dialBlaster(ctx context.Context, s *server, queue string) (*blaster, error) {
-	sender, err := dialPeer(ctx, s.amqp)
+func dialBlaster(ctx context.Context, s *measure.Server, queue string) (*blaster, error) {
+	sender, err := dialPeer(ctx, s.AMQP)
 	if err != nil {
 		return nil, err
 	}
-	receiver, err := dialPeer(ctx, s.amqp)
+	receiver, err := dialPeer(ctx, s.AMQP)
 	if err != nil {
 		return nil, errors.Join(err, sender.conn.Close())
 	}
@@ -102,7 +103,7 @@ func (p *peer) readAll(take func(*amqp.Transfer) error) error {
 // rawClient is a blaster in a comparison. Its context is that of its peers.
 type rawClient struct{ *blaster }
 
-func dialRaw(ctx context.Context, s *server) (client, error) {
+func dialRaw(ctx context.Context, s *measure.Server) (client, error) {
 	b, err := dialBlaster(ctx, s, queueWork)
 	return rawClient{b}, err
 }

@@ -1,61 +1,18 @@
 package main
 
 import (
-	"bytes"
 	"context"
-	"encoding/json"
 	"errors"
-	"fmt"
-	"io"
 	"net/http"
+
+	"oneeffect/measure"
 )
 
-// ask sends a request to the server's control port and returns the answer's body.
-func (s *server) ask(ctx context.Context, method, path, body string) ([]byte, error) {
-	request, err := http.NewRequestWithContext(ctx, method, "http://"+s.control+path, bytes.NewReader([]byte(body)))
-	if err != nil {
-		return nil, fmt.Errorf("%s %s: %w", method, path, err)
-	}
-	response, err := http.DefaultClient.Do(request)
-	if err != nil {
-		return nil, err
-	}
-	defer response.Body.Close()
-	answer, err := io.ReadAll(response.Body)
-	if err == nil && response.StatusCode >= http.StatusBadRequest {
-		err = fmt.Errorf("%s %s: %s: %s", method, path, response.Status, answer)
-	}
-	return answer, err
-}
-
-// event is what is read here of a line of the event log.
-type event struct {
-	Seq  uint64 `json:"seq"`
-	Kind string `json:"kind"`
-}
-
-// events waits for events after a number, and returns them.
-func (s *server) events(ctx context.Context, after uint64) ([]event, error) {
-	text, err := s.ask(ctx, http.MethodGet, fmt.Sprintf("/control/events?after=%d&wait=10s", after), "")
-	if err != nil {
-		return nil, err
-	}
-	var events []event
-	for lines := json.NewDecoder(bytes.NewReader(text)); lines.More(); {
-		var e event
-		if err := lines.Decode(&e); err != nil {
-			return nil, fmt.Errorf("read events: %w", err)
-		}
-		events = append(events, e)
-	}
-	return events, nil
-}
-
 // follow reads the event log until the context ends, as the drivers of a test do.
-func (s *server) follow(ctx context.Context) error {
+func follow(ctx context.Context, s *measure.Server) error {
 	after := uint64(0)
 	for {
-		events, err := s.events(ctx, after)
+		events, err := s.Events(ctx, after)
 		if ctx.Err() != nil {
 			return nil
 		}
@@ -75,7 +32,7 @@ func measureRules(ctx context.Context, b *bench) (err error) {
 	if err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, s.stop()) }()
+	defer func() { err = errors.Join(err, s.Stop()) }()
 	r, err := dialBlaster(ctx, s, queueWork)
 	if err != nil {
 		return err
@@ -85,12 +42,12 @@ func measureRules(ctx context.Context, b *bench) (err error) {
 		return err
 	}
 	turn := func(name, than string) error {
-		rate := func(what string) *row {
+		rate := func(what string) *measure.Row {
 			base := ""
 			if than != "" {
 				base = "raw, " + than + ": " + what
 			}
-			return b.table.row("raw, "+name+": "+what, "messages/s", goal{}, base)
+			return b.table.Row("raw, "+name+": "+what, "messages/s", measure.Goal{}, base)
 		}
 		return errors.Join(
 			b.timed(s, b.Messages, workload{rate: rate("send"), run: func() error { return r.send(b.Messages) }}),
@@ -102,18 +59,18 @@ func measureRules(ctx context.Context, b *bench) (err error) {
 			return err
 		}
 		const rule = `{"name":"idle","match":{"service":"servicebus","key":"a message that never comes"},"do":"hold"}`
-		if _, err := s.ask(ctx, http.MethodPost, "/control/rules", rule); err != nil {
+		if _, err := s.Ask(ctx, http.MethodPost, "/control/rules", rule); err != nil {
 			return err
 		}
 		if err := turn("a rule armed", none); err != nil {
 			return err
 		}
-		if _, err := s.ask(ctx, http.MethodDelete, "/control/rules/idle", ""); err != nil {
+		if _, err := s.Ask(ctx, http.MethodDelete, "/control/rules/idle", ""); err != nil {
 			return err
 		}
 		following, stop := context.WithCancel(ctx)
 		followed := make(chan error, 1)
-		go func() { followed <- s.follow(following) }() // received below
+		go func() { followed <- follow(following, s) }() // received below
 		err := turn("the event log read", none)
 		stop()
 		if err := errors.Join(err, <-followed); err != nil {

@@ -8,6 +8,8 @@ import (
 	"sync/atomic"
 
 	"github.com/Azure/azure-sdk-for-go/sdk/messaging/azservicebus"
+
+	"oneeffect/measure"
 )
 
 const (
@@ -24,8 +26,8 @@ type sdkClient struct {
 	receiver *azservicebus.Receiver
 }
 
-func dialSDK(_ context.Context, s *server) (client, error) {
-	sdk, err := azservicebus.NewClientFromConnectionString("Endpoint=sb://"+s.amqp+
+func dialSDK(_ context.Context, s *measure.Server) (client, error) {
+	sdk, err := azservicebus.NewClientFromConnectionString("Endpoint=sb://"+s.AMQP+
 		";SharedAccessKeyName=RootManageSharedAccessKey;SharedAccessKey="+sasKey+";UseDevelopmentEmulator=true", nil)
 	if err != nil {
 		return nil, fmt.Errorf("make a client: %w", err)

@@ -1,4 +1,4 @@
-package main
+package measure
 
 import (
 	"bufio"
@@ -16,13 +16,14 @@ import (
 	"time"
 )
 
-// patience is how long the emulator may take to be ready, and to end.
+// patience is how long a process may take to be ready, and to end.
 const patience = 20 * time.Second
 
-// server is one process of the emulator, or one that answers in its place.
-type server struct {
-	amqp, cosmos, control string // addresses
+// Server is a process that is measured, and may listen.
+type Server struct {
+	AMQP, Cosmos, Downstream, Control string // addresses, "" for those that it does not tell
 
+	program string
 	process *os.Process
 	end     context.CancelFunc
 	stderr  tail
@@ -30,21 +31,13 @@ type server struct {
 	err     error         // what it has ended with
 }
 
-// start returns when the emulator is ready. The name is that of its profile.
-func (b *bench) start(ctx context.Context, name string, flags ...string) (*server, error) {
-	flags = append(flags, "-config", b.config,
-		"-amqp", "127.0.0.1:0", "-cosmos", "127.0.0.1:0", "-downstream", "127.0.0.1:0", "-control", "127.0.0.1:0")
-	if b.Profile != "" {
-		flags = append(flags, "-cpuprofile", filepath.Join(b.Profile, name+"-server.pprof"))
-	}
-	return launch(ctx, b.Emulator, flags...)
-}
-
-// launch starts a program that says its addresses and that it is ready.
-func launch(ctx context.Context, program string, args ...string) (*server, error) {
+// Launch starts a program that says its addresses and that it is ready, with some variables more than this process has.
+// The program ends with the context, or by Stop.
+func Launch(ctx context.Context, env []string, program string, args ...string) (*Server, error) {
 	ctx, end := context.WithCancel(ctx)
-	s := &server{end: end, ended: make(chan struct{})}
+	s := &Server{program: filepath.Base(program), end: end, ended: make(chan struct{})}
 	cmd := exec.CommandContext(ctx, program, args...)
+	cmd.Env = append(os.Environ(), env...)
 	cmd.Cancel = func() error { return cmd.Process.Signal(syscall.SIGTERM) }
 	cmd.WaitDelay = patience
 	cmd.Stderr = &s.stderr
@@ -54,7 +47,7 @@ func launch(ctx context.Context, program string, args ...string) (*server, error
 	}
 	if err != nil {
 		end()
-		return nil, fmt.Errorf("start the emulator: %w", err)
+		return nil, fmt.Errorf("start %s: %w", s.program, err)
 	}
 	s.process = cmd.Process
 	ready := make(chan bool, 1)
@@ -64,11 +57,13 @@ func launch(ctx context.Context, program string, args ...string) (*server, error
 		for lines.Scan() {
 			switch name, address, _ := strings.Cut(lines.Text(), " "); name {
 			case "amqp":
-				s.amqp = address
+				s.AMQP = address
 			case "cosmos":
-				s.cosmos = address
+				s.Cosmos = address
+			case "downstream":
+				s.Downstream = address
 			case "control":
-				s.control = address
+				s.Control = address
 			case "ready":
 				ready <- true
 			}
@@ -83,34 +78,34 @@ func launch(ctx context.Context, program string, args ...string) (*server, error
 	}
 	end()
 	<-s.ended
-	return nil, fmt.Errorf("the emulator did not become ready: %w: %s", s.err, s.stderr.String())
+	return nil, fmt.Errorf("%s did not become ready: %w: %s", s.program, s.err, s.stderr.String())
 }
 
-// stop ends the emulator and waits for it. To have ended before is an error.
-func (s *server) stop() error {
+// Stop ends the process and waits for it. To have ended before is an error.
+func (s *Server) Stop() error {
 	select {
 	case <-s.ended:
-		return fmt.Errorf("the emulator ended before it was told to: %v: %s", s.err, s.stderr.String())
+		return fmt.Errorf("%s ended before it was told to: %v: %s", s.program, s.err, s.stderr.String())
 	default:
 	}
 	s.end()
 	<-s.ended
 	if s.err != nil && !errors.Is(s.err, context.Canceled) { // what Wait says of a good end after Cancel
-		return fmt.Errorf("the emulator did not end well: %w: %s", s.err, s.stderr.String())
+		return fmt.Errorf("%s did not end well: %w: %s", s.program, s.err, s.stderr.String())
 	}
 	return nil
 }
 
-// goroutines ends the emulator by the signal that makes a Go program tell its goroutines, and counts those that are
-// neither the runtime's own nor those of net/http, which the control port has.
-func (s *server) goroutines() (int, error) {
+// Goroutines ends the process by the signal that makes a Go program tell its goroutines, and counts those that are
+// neither the runtime's own nor those of net/http, which a control port has.
+func (s *Server) Goroutines() (int, error) {
 	if err := s.process.Signal(syscall.SIGQUIT); err != nil {
-		return 0, fmt.Errorf("ask the emulator for its goroutines: %w", err)
+		return 0, fmt.Errorf("ask %s for its goroutines: %w", s.program, err)
 	}
 	<-s.ended
 	s.end()
 	if s.stderr.goroutines == 0 {
-		return 0, fmt.Errorf("the emulator did not tell its goroutines: %s", s.stderr.String())
+		return 0, fmt.Errorf("%s did not tell its goroutines: %s", s.program, s.stderr.String())
 	}
 	return s.stderr.goroutines, nil
 }
@@ -154,8 +149,8 @@ func (t *tail) String() string {
 // ticks is the unit of processor time in /proc, which is the same on every Linux that Go runs on.
 const ticks = 100
 
-// cpu is the processor time the server has used, in seconds.
-func (s *server) cpu() (float64, error) {
+// CPU is the processor time the process has used, in seconds.
+func (s *Server) CPU() (float64, error) {
 	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", s.process.Pid))
 	if err != nil {
 		return 0, fmt.Errorf("read the server's processor time: %w", err)
@@ -170,17 +165,17 @@ func (s *server) cpu() (float64, error) {
 	return (user + system) / ticks, errors.Join(err1, err2)
 }
 
-// ownCPU is the processor time this process has used, in seconds.
-func ownCPU() (float64, error) {
+// OwnCPU is the processor time this process has used, in seconds.
+func OwnCPU() (float64, error) {
 	var u syscall.Rusage
 	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &u); err != nil {
-		return 0, fmt.Errorf("read the client's processor time: %w", err)
+		return 0, fmt.Errorf("read this process's processor time: %w", err)
 	}
 	return time.Duration(u.Utime.Nano() + u.Stime.Nano()).Seconds(), nil
 }
 
-// memory is a figure of the server's in /proc, in megabytes: VmRSS is what it has now, VmHWM the most it has had.
-func (s *server) memory(figure string) (float64, error) {
+// Memory is a figure of the process's in /proc, in megabytes: VmRSS is what it has now, VmHWM the most it has had.
+func (s *Server) Memory(figure string) (float64, error) {
 	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", s.process.Pid))
 	if err != nil {
 		return 0, fmt.Errorf("read the server's memory: %w", err)
@@ -194,8 +189,8 @@ func (s *server) memory(figure string) (float64, error) {
 	return 0, fmt.Errorf("read the server's memory: no %s", figure)
 }
 
-// loadAverage is how busy the machine was in the last minute.
-func loadAverage() (string, error) {
+// LoadAverage is how busy the machine was in the last minute.
+func LoadAverage() (string, error) {
 	text, err := os.ReadFile("/proc/loadavg")
 	if err != nil {
 		return "", fmt.Errorf("this program needs Linux: %w", err)
@@ -204,22 +199,22 @@ func loadAverage() (string, error) {
 	return first, nil
 }
 
-// profiled measures a part under the profiler if that is wanted. The servers write profiles of their own.
-func (b *bench) profiled(name string, measure func() error) (err error) {
-	if b.Profile == "" {
-		return measure()
+// Profiled does something under the profiler, whose findings it writes into a folder; if that is "", it only does it.
+func Profiled(folder, name string, do func() error) (err error) {
+	if folder == "" {
+		return do()
 	}
-	if err := os.MkdirAll(b.Profile, 0o777); err != nil {
-		return fmt.Errorf("-profile: %w", err)
+	if err := os.MkdirAll(folder, 0o777); err != nil {
+		return fmt.Errorf("profile: %w", err)
 	}
-	file, err := os.Create(filepath.Join(b.Profile, name+"-client.pprof"))
+	file, err := os.Create(filepath.Join(folder, name+".pprof"))
 	if err != nil {
-		return fmt.Errorf("-profile: %w", err)
+		return fmt.Errorf("profile: %w", err)
 	}
 	defer func() { err = errors.Join(err, file.Close()) }()
 	if err := pprof.StartCPUProfile(file); err != nil {
-		return fmt.Errorf("-profile: %w", err)
+		return fmt.Errorf("profile: %w", err)
 	}
 	defer pprof.StopCPUProfile()
-	return measure()
+	return do()
 }

@@ -1,4 +1,4 @@
-package main
+package measure
 
 import (
 	"fmt"
@@ -11,47 +11,52 @@ import (
 	"text/tabwriter"
 )
 
-// goal is what a median is held to. The zero goal is none.
-type goal struct {
+// Goal is what a median is held to. The zero Goal is none.
+type Goal struct {
 	value   float64
 	atLeast bool // otherwise at most
 	set     bool
 }
 
-func atLeast(v float64) goal { return goal{value: v, atLeast: true, set: true} }
-func atMost(v float64) goal  { return goal{value: v, set: true} }
+// AtLeast is met by what is not smaller.
+func AtLeast(v float64) Goal { return Goal{value: v, atLeast: true, set: true} }
 
-func (g goal) met(v float64) bool {
+// AtMost is met by what is not larger.
+func AtMost(v float64) Goal { return Goal{value: v, set: true} }
+
+func (g Goal) met(v float64) bool {
 	if g.atLeast {
 		return v >= g.value
 	}
 	return v <= g.value
 }
 
-// row is one line of the table.
-type row struct {
+// Row is one line of the table.
+type Row struct {
 	name    string
 	unit    string
-	goal    goal
+	goal    Goal
 	than    string // the row it is compared with, whose samples were taken in turns with this one's
 	samples []float64
 	skipped string // why there are no samples
 }
 
-// table is all rows, in the order in which they were first named.
-type table struct{ rows []*row }
+// Table is all rows, in the order in which they were first named. Its zero value is empty.
+type Table struct{ rows []*Row }
 
-// row finds a row, or makes one.
-func (t *table) row(name, unit string, g goal, than string) *row {
-	if r := t.find(name); r != nil {
+// Row finds a row, or makes one. than names the row that it is compared with, "" for none, whose samples are taken in
+// turns with this one's.
+func (t *Table) Row(name, unit string, g Goal, than string) *Row {
+	if r := t.Find(name); r != nil {
 		return r
 	}
-	r := &row{name: name, unit: unit, goal: g, than: than}
+	r := &Row{name: name, unit: unit, goal: g, than: than}
 	t.rows = append(t.rows, r)
 	return r
 }
 
-func (t *table) find(name string) *row {
+// Find is the row of that name, nil if there is none.
+func (t *Table) Find(name string) *Row {
 	for _, r := range t.rows {
 		if r.name == name {
 			return r
@@ -60,7 +65,20 @@ func (t *table) find(name string) *row {
 	return nil
 }
 
-func (r *row) add(v float64) { r.samples = append(r.samples, v) }
+// Add adds a sample.
+func (r *Row) Add(v float64) { r.samples = append(r.samples, v) }
+
+// Skip says why there are no samples.
+func (r *Row) Skip(why string) { r.skipped = why }
+
+// Sample is that of a turn, the first being 0.
+func (r *Row) Sample(turn int) float64 { return r.samples[turn] }
+
+// Last is the sample that was added last.
+func (r *Row) Last() float64 { return r.samples[len(r.samples)-1] }
+
+// Turns is how many samples there are.
+func (r *Row) Turns() int { return len(r.samples) }
 
 // summary is a median with the smallest and the largest.
 type summary struct{ median, low, high float64 }
@@ -72,7 +90,7 @@ func summarize(samples []float64) summary {
 }
 
 // ratio compares two rows turn by turn.
-func ratio(of, than *row) (summary, bool) {
+func ratio(of, than *Row) (summary, bool) {
 	if than == nil || len(of.samples) == 0 || len(of.samples) != len(than.samples) {
 		return summary{}, false
 	}
@@ -86,8 +104,8 @@ func ratio(of, than *row) (summary, bool) {
 	return summarize(turns), true
 }
 
-// print writes the table and, last, what can be counted.
-func (t *table) print(out io.Writer, before, after string) error {
+// Print writes the table and, last, what can be counted, with how busy the machine was before and after.
+func (t *Table) Print(out io.Writer, before, after string) error {
 	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
 	fmt.Fprintln(w, "ROW\tMEDIAN\tMIN–MAX\tUNIT\tTARGET\tRATIO\tTHAN")
 	goals, met, skipped := 0, 0, 0
@@ -112,7 +130,7 @@ func (t *table) print(out io.Writer, before, after string) error {
 			target = fmt.Sprintf("%s %s %s", sign, number(r.goal.value), verdict)
 		}
 		compared := ""
-		if c, ok := ratio(r, t.find(r.than)); ok {
+		if c, ok := ratio(r, t.Find(r.than)); ok {
 			compared = fmt.Sprintf("%.2f (%.2f–%.2f)", c.median, c.low, c.high)
 		}
 		fmt.Fprintf(w, "%s\t%s\t%s–%s\t%s\t%s\t%s\t%s\n",
@@ -141,20 +159,17 @@ func number(v float64) string {
 	return digits
 }
 
-// writeSamples writes every sample as benchstat reads it.
-func (b *bench) writeSamples() error {
-	if b.Samples == "" {
-		return nil
-	}
+// WriteSamples writes every sample to a file as benchstat reads it.
+func (t *Table) WriteSamples(path string) error {
 	var text strings.Builder
-	for _, r := range b.table.rows {
+	for _, r := range t.rows {
 		name := strings.NewReplacer(" ", "-", ",", "", ":", "").Replace(r.name)
 		for _, v := range r.samples {
 			fmt.Fprintf(&text, "Benchmark%s 1 %g %s\n", strings.ToUpper(name[:1])+name[1:], v, strings.ReplaceAll(r.unit, " ", "-"))
 		}
 	}
-	if err := os.WriteFile(b.Samples, []byte(text.String()), 0o666); err != nil {
-		return fmt.Errorf("-samples: %w", err)
+	if err := os.WriteFile(path, []byte(text.String()), 0o666); err != nil {
+		return fmt.Errorf("write the samples: %w", err)
 	}
 	return nil
 }

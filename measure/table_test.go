@@ -1,4 +1,4 @@
-package main
+package measure
 
 import (
 	"os"
@@ -8,16 +8,17 @@ import (
 )
 
 func TestTheTableSaysMedianSpreadTargetAndRatio(t *testing.T) {
-	b := &bench{table: &table{}, settings: settings{Samples: filepath.Join(t.TempDir(), "samples")}}
+	var table Table
+	file := filepath.Join(t.TempDir(), "samples")
 	for i, v := range []float64{10, 30, 20} {
-		b.table.row("memory: send", "messages/s", atLeast(15), "").add(1000 * v)
-		b.table.row("disk: send", "messages/s", atLeast(15_000), "memory: send").add(100 * v * float64(i+1))
+		table.Row("memory: send", "messages/s", AtLeast(15), "").Add(1000 * v)
+		table.Row("disk: send", "messages/s", AtLeast(15_000), "memory: send").Add(100 * v * float64(i+1))
 	}
-	b.table.row("memory", "MB", atMost(15), "").add(4.5)
-	b.table.row("elsewhere", "", goal{}, "").skipped = "there is no such place"
+	table.Row("memory", "MB", AtMost(15), "").Add(4.5)
+	table.Row("elsewhere", "", Goal{}, "").Skip("there is no such place")
 
 	var out strings.Builder
-	if err := b.table.print(&out, "0.50", "1.25"); err != nil {
+	if err := table.Print(&out, "0.50", "1.25"); err != nil {
 		t.Fatal(err)
 	}
 	lines := strings.Split(strings.TrimSpace(out.String()), "\n")
@@ -37,10 +38,10 @@ func TestTheTableSaysMedianSpreadTargetAndRatio(t *testing.T) {
 		t.Errorf("the last line is %q", last)
 	}
 
-	if err := b.writeSamples(); err != nil {
+	if err := table.WriteSamples(file); err != nil {
 		t.Fatal(err)
 	}
-	samples, err := os.ReadFile(b.Samples)
+	samples, err := os.ReadFile(file)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -50,8 +51,8 @@ func TestTheTableSaysMedianSpreadTargetAndRatio(t *testing.T) {
 }
 
 func TestRowsThatWereNotMeasuredInTurnsAreNotCompared(t *testing.T) {
-	of := &row{samples: []float64{1, 2}}
-	for name, than := range map[string]*row{
+	of := &Row{samples: []float64{1, 2}}
+	for name, than := range map[string]*Row{
 		"no such row":                 nil,
 		"another number of samples":   {samples: []float64{1}},
 		"nothing to be compared with": {samples: []float64{0, 1}},
@@ -83,19 +84,5 @@ func TestTheGoroutinesOfOthersAreNotCounted(t *testing.T) {
 	}
 	if dump.goroutines != 2 {
 		t.Errorf("%d goroutines, want 2", dump.goroutines)
-	}
-}
-
-func TestMistakesInFlagsAreNamed(t *testing.T) {
-	for want, args := range map[string][]string{
-		"-run sdk2":      {"-run", "sdk2"},
-		"-repeat":        {"-repeat", "0"},
-		"unexpected":     {"sdk"},
-		"-nonsense":      {"-nonsense"},
-		"want some of s": {"-run", ""},
-	} {
-		if _, err := parse(args, t.Output()); err == nil || !strings.Contains(err.Error(), want) {
-			t.Errorf("%q: %v, want %s in it", args, err, want)
-		}
 	}
 }
