@@ -42,6 +42,7 @@ sim: ## random histories of the whole story in virtual time (SEEDS=1000)
 evidence: ## the receipt probes and the webhook transfer, as evidence records
 bench: build ## side-by-side benchmarks, as a table of ratios
 	@go run ./emulator/bench -emulator bin/emulator
+	@bin/bench
 soak: ## load with kills and dropped links (MINUTES=n)
 
 variants: ## every promise broken on purpose, and the test that notices

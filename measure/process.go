@@ -110,6 +110,15 @@ func (s *Server) Goroutines() (int, error) {
 	return s.stderr.goroutines, nil
 }
 
+// Goroutines counts those of this process, as (*Server).Goroutines does.
+func Goroutines() (int, error) {
+	var t tail
+	if err := pprof.Lookup("goroutine").WriteTo(&t, 2); err != nil {
+		return 0, fmt.Errorf("count the goroutines: %w", err)
+	}
+	return t.goroutines, nil
+}
+
 // tail counts goroutines in what is written to it and keeps its end. It is read when the writer has ended.
 type tail struct {
 	mu         sync.Mutex
@@ -189,8 +198,8 @@ func (s *Server) Memory(figure string) (float64, error) {
 	return 0, fmt.Errorf("read the server's memory: no %s", figure)
 }
 
-// LoadAverage is how busy the machine was in the last minute.
-func LoadAverage() (string, error) {
+// loadAverage is how busy the machine was in the last minute.
+func loadAverage() (string, error) {
 	text, err := os.ReadFile("/proc/loadavg")
 	if err != nil {
 		return "", fmt.Errorf("this program needs Linux: %w", err)
@@ -199,8 +208,8 @@ func LoadAverage() (string, error) {
 	return first, nil
 }
 
-// Profiled does something under the profiler, whose findings it writes into a folder; if that is "", it only does it.
-func Profiled(folder, name string, do func() error) (err error) {
+// profiled does something under the profiler, whose findings it writes into a folder; if that is "", it only does it.
+func profiled(folder, name string, do func() error) (err error) {
 	if folder == "" {
 		return do()
 	}

@@ -104,8 +104,8 @@ func ratio(of, than *Row) (summary, bool) {
 	return summarize(turns), true
 }
 
-// Print writes the table and, last, what can be counted, with how busy the machine was before and after.
-func (t *Table) Print(out io.Writer, before, after string) error {
+// print writes the table and, last, what can be counted, with how busy the machine was before and after.
+func (t *Table) print(out io.Writer, before, after string) error {
 	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
 	fmt.Fprintln(w, "ROW\tMEDIAN\tMIN–MAX\tUNIT\tTARGET\tRATIO\tTHAN")
 	goals, met, skipped := 0, 0, 0
@@ -159,8 +159,8 @@ func number(v float64) string {
 	return digits
 }
 
-// WriteSamples writes every sample to a file as benchstat reads it.
-func (t *Table) WriteSamples(path string) error {
+// writeSamples writes every sample to a file as benchstat reads it.
+func (t *Table) writeSamples(path string) error {
 	var text strings.Builder
 	for _, r := range t.rows {
 		name := strings.NewReplacer(" ", "-", ",", "", ":", "").Replace(r.name)

@@ -18,7 +18,7 @@ func TestTheTableSaysMedianSpreadTargetAndRatio(t *testing.T) {
 	table.Row("elsewhere", "", Goal{}, "").Skip("there is no such place")
 
 	var out strings.Builder
-	if err := table.Print(&out, "0.50", "1.25"); err != nil {
+	if err := table.print(&out, "0.50", "1.25"); err != nil {
 		t.Fatal(err)
 	}
 	lines := strings.Split(strings.TrimSpace(out.String()), "\n")
@@ -38,7 +38,7 @@ func TestTheTableSaysMedianSpreadTargetAndRatio(t *testing.T) {
 		t.Errorf("the last line is %q", last)
 	}
 
-	if err := table.WriteSamples(file); err != nil {
+	if err := table.writeSamples(file); err != nil {
 		t.Fatal(err)
 	}
 	samples, err := os.ReadFile(file)

@@ -28,9 +28,7 @@ import (
 	"os"
 	"os/signal"
 	"slices"
-	"strings"
 	"syscall"
-	"time"
 
 	"oneeffect/measure"
 )
@@ -53,13 +51,9 @@ func main() {
 
 // settings is what the flags say.
 type settings struct {
+	measure.Settings
 	Emulator string
-	Parts    []string
-	Repeat   int
 	Messages int
-	Profile  string // folder, "" for none
-	Samples  string // file, "" for none
-	Limit    time.Duration
 }
 
 // part is a set of rows that are measured together.
@@ -81,41 +75,19 @@ func parts() []part {
 	}
 }
 
-func parse(args []string, stdout io.Writer) (settings, error) {
-	var s settings
+func parse(args []string, stdout io.Writer) (s settings, err error) {
 	var names []string
 	for _, p := range parts() {
 		names = append(names, p.name)
 	}
 	flags := flag.NewFlagSet("bench", flag.ContinueOnError)
-	flags.SetOutput(io.Discard) // errors are returned, not printed twice
-	chosen := flags.String("run", strings.Join(names, ","), "the `parts` to measure")
 	flags.StringVar(&s.Emulator, "emulator", "bin/emulator", "the emulator's `program`")
-	flags.IntVar(&s.Repeat, "repeat", 5, "repetitions of every row")
 	flags.IntVar(&s.Messages, "messages", 20_000, "messages of one repetition")
-	flags.StringVar(&s.Profile, "profile", "", "write CPU profiles of client and server to a `folder`")
-	flags.StringVar(&s.Samples, "samples", "", "write every sample to a `file`, in the format that benchstat reads")
-	flags.DurationVar(&s.Limit, "limit", 12*time.Minute, "`duration` after which the run has failed")
-	err := flags.Parse(args)
-	switch {
-	case errors.Is(err, flag.ErrHelp):
-		flags.SetOutput(stdout)
-		flags.PrintDefaults()
-		return s, err
-	case err != nil:
-		return s, fmt.Errorf("%w; -h lists the flags", err)
-	case flags.NArg() > 0:
-		return s, fmt.Errorf("unexpected argument %s; -h lists the flags", flags.Arg(0))
-	case s.Repeat < 1 || s.Messages < 1:
-		return s, errors.New("-repeat and -messages must be at least 1")
+	s.Settings, err = measure.Parse(flags, args, names, stdout)
+	if err == nil && s.Messages < 1 {
+		err = errors.New("-messages must be at least 1")
 	}
-	s.Parts = strings.Split(*chosen, ",")
-	for _, name := range s.Parts {
-		if !slices.Contains(names, name) {
-			return s, fmt.Errorf("-run %s: want some of %s", name, strings.Join(names, ", "))
-		}
-	}
-	return s, nil
+	return s, err
 }
 
 // bench is one run of this program.
@@ -134,12 +106,6 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 	if err != nil {
 		return err
 	}
-	ctx, cancel := context.WithTimeoutCause(ctx, s.Limit, fmt.Errorf("not done after %v (-limit)", s.Limit))
-	defer cancel()
-	before, err := measure.LoadAverage()
-	if err != nil {
-		return err
-	}
 	b := &bench{settings: s, table: &measure.Table{}}
 	if b.work, err = os.MkdirTemp("", "bench-"); err != nil {
 		return fmt.Errorf("make a temporary folder: %w", err)
@@ -148,23 +114,9 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 	if b.config, err = writeConfig(b.work); err != nil {
 		return err
 	}
+	var measured []measure.Part
 	for _, p := range parts() {
-		if !slices.Contains(s.Parts, p.name) {
-			continue
-		}
-		fmt.Fprintf(stderr, "bench: %s\n", p.name)
-		if err := measure.Profiled(b.Profile, p.name+"-client", func() error { return p.measure(ctx, b) }); err != nil {
-			return fmt.Errorf("%s: %w", p.name, errors.Join(err, context.Cause(ctx)))
-		}
+		measured = append(measured, measure.Part{Name: p.name, Measure: func(ctx context.Context) error { return p.measure(ctx, b) }})
 	}
-	after, err := measure.LoadAverage()
-	if err != nil {
-		return err
-	}
-	if b.Samples != "" {
-		if err := b.table.WriteSamples(b.Samples); err != nil {
-			return err
-		}
-	}
-	return b.table.Print(stdout, before, after)
+	return s.Run(ctx, b.table, measured, stdout, stderr)
 }

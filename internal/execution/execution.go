@@ -59,9 +59,8 @@ func New(id, taskType string, payload jsontext.Value, request string, now time.T
 
 // The kinds of document that share an execution's partition.
 const (
-	KindExecution  = "execution"
-	KindOutbox     = "outbox"
-	KindRedispatch = "redispatch"
+	KindExecution = "execution"
+	KindOutbox    = "outbox"
 )
 
 // Result says where the result is and how to know it again.

@@ -1,0 +1,318 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/Azure/azure-sdk-for-go/sdk/azcore"
+	"github.com/Azure/azure-sdk-for-go/sdk/azcore/policy"
+	"github.com/Azure/azure-sdk-for-go/sdk/data/azcosmos"
+	"github.com/Azure/azure-sdk-for-go/sdk/messaging/azservicebus"
+	"github.com/go-json-experiment/json"
+	"github.com/go-json-experiment/json/jsontext"
+
+	"oneeffect/internal/claim"
+	"oneeffect/internal/downstream"
+	"oneeffect/internal/horizon"
+	"oneeffect/internal/message"
+)
+
+// byHand is what a careful hand would write with the same SDKs and the same options: receive, claim, call, complete the
+// claim, publish, settle, and locks and leases renewed beside it. It has no answer to anything that goes wrong, which
+// is what it is compared with the worker for.
+type byHand struct {
+	slots   int
+	guarded bool // it claims; otherwise it only receives, calls, publishes and settles
+
+	bus     *azservicebus.Client
+	events  *azservicebus.Sender
+	store   *azcosmos.Client
+	claims  *azcosmos.ContainerClient
+	http    *http.Transport
+	url     string
+	process string
+
+	lock, lease, renewal, keep time.Duration
+}
+
+// newByHand connects with the options of internal/servicebus, internal/cosmos and internal/downstream.
+func newByHand(s *site, slots int, guarded bool) (*byHand, error) {
+	d := horizon.Defaults()
+	h := &byHand{
+		slots: slots, guarded: guarded, http: downstream.NewTransport(), url: "http://" + s.server.Downstream + "/customers",
+		process: "bench/" + claim.Nonce(), lock: d.Tasks.Lock.Value,
+		lease: d.Worker.Lease.Value, renewal: d.Worker.Renewal.Value, keep: d.Worker.Keep.Value,
+	}
+	var err error
+	h.bus, err = azservicebus.NewClientFromConnectionString(s.connectionString(), &azservicebus.ClientOptions{
+		ApplicationID: "bench",
+		RetryOptions:  azservicebus.RetryOptions{MaxRetries: 3, RetryDelay: 250 * time.Millisecond, MaxRetryDelay: 5 * time.Second},
+	})
+	if err != nil {
+		return nil, fmt.Errorf("make a client: %w", err)
+	}
+	if h.events, err = h.bus.NewSender(message.TaskEvents, nil); err != nil {
+		return nil, fmt.Errorf("make a sender: %w", err)
+	}
+	key, err := azcosmos.NewKeyCredential(accountKey)
+	if err != nil {
+		return nil, fmt.Errorf("make a credential: %w", err)
+	}
+	h.store, err = azcosmos.NewClientWithKey(s.cosmosURL(), key, &azcosmos.ClientOptions{
+		ClientOptions: policy.ClientOptions{Telemetry: policy.TelemetryOptions{ApplicationID: "bench"}},
+	})
+	if err != nil {
+		return nil, fmt.Errorf("make a client: %w", err)
+	}
+	h.claims, err = h.store.NewContainer("oneeffect", "claims")
+	return h, err
+}
+
+func (h *byHand) close(ctx context.Context) error {
+	err := h.bus.Close(context.WithoutCancel(ctx))
+	h.store.Close()
+	h.http.CloseIdleConnections()
+	return err
+}
+
+// run does n tasks and says how long the last settlement was in coming.
+func (h *byHand) run(ctx context.Context, n int) (time.Duration, error) {
+	ctx, fail := context.WithCancelCause(ctx)
+	defer fail(nil)
+	began := time.Now()
+	receiver, err := h.bus.NewReceiverForQueue(message.Tasks, nil)
+	if err != nil {
+		return 0, fmt.Errorf("make a receiver: %w", err)
+	}
+	var running sync.WaitGroup
+	var settled atomic.Int64 // when the last task was, since began
+	free := make(chan struct{}, h.slots)
+	for range h.slots {
+		free <- struct{}{}
+	}
+	for n > 0 && ctx.Err() == nil {
+		taken := takeFree(ctx, free, n)
+		messages, err := receiver.ReceiveMessages(ctx, taken, nil)
+		if err != nil {
+			fail(fmt.Errorf("receive: %w", err))
+			break
+		}
+		for range taken - len(messages) {
+			free <- struct{}{}
+		}
+		n -= len(messages)
+		for _, m := range messages {
+			running.Go(func() {
+				if err := h.deliver(ctx, receiver, m); err != nil {
+					fail(err)
+				}
+				settled.Store(int64(time.Since(began)))
+				free <- struct{}{}
+			})
+		}
+	}
+	running.Wait()
+	took := time.Duration(settled.Load())
+	return took, errors.Join(context.Cause(ctx), receiver.Close(context.WithoutCancel(ctx)))
+}
+
+// takeFree takes what is free, at least one and at most n.
+func takeFree(ctx context.Context, free <-chan struct{}, n int) (taken int) {
+	select {
+	case <-free:
+	case <-ctx.Done():
+	}
+	for taken = 1; taken < n; taken++ {
+		select {
+		case <-free:
+		default:
+			return taken
+		}
+	}
+	return taken
+}
+
+// task is what is read of a TaskRequested.
+type task struct {
+	Type string `json:"type"`
+	Data struct {
+		ExecutionID   string         `json:"taskExecutionId"`
+		Run           int            `json:"run"`
+		Type          string         `json:"type"`
+		Payload       jsontext.Value `json:"payload"`
+		ExecutionETag string         `json:"executionEtag"`
+	} `json:"data"`
+}
+
+// deliver does one task.
+func (h *byHand) deliver(ctx context.Context, receiver *azservicebus.Receiver, m *azservicebus.ReceivedMessage) error {
+	defer every(h.lock/3, func() { _ = receiver.RenewMessageLock(ctx, m, nil) })() // lost, it comes again
+	var t task
+	if err := json.Unmarshal(m.Body, &t); err != nil || t.Type != message.TypeTask {
+		return fmt.Errorf("read a task: %w", err)
+	}
+	done := completed{ExecutionID: t.Data.ExecutionID, Run: t.Data.Run, Fence: 1, ExecutionETag: t.Data.ExecutionETag}
+	if !h.guarded {
+		location, value, err := h.call(ctx, t)
+		if err != nil {
+			return err
+		}
+		done.ResultRef, done.ResultDigest = location, digest(value)
+	} else if err := h.guard(ctx, t, &done); err != nil {
+		return err
+	}
+	if err := h.publish(ctx, done); err != nil {
+		return err
+	}
+	if err := receiver.CompleteMessage(ctx, m, nil); err != nil {
+		return fmt.Errorf("complete: %w", err)
+	}
+	return nil
+}
+
+// guard is claim, call and completion.
+func (h *byHand) guard(ctx context.Context, t task, done *completed) error {
+	now := time.Now()
+	owner := h.process + "/" + claim.Nonce()
+	key := azcosmos.NewPartitionKeyString(t.Data.ExecutionID)
+	c := claim.Claim{
+		ID: t.Data.ExecutionID, Status: claim.InProgress, Run: t.Data.Run, Fence: 1, Owner: owner, W: claim.Nonce(),
+		LeaseSeconds: int(h.lease.Seconds()), TaskType: t.Data.Type, Keyed: true, Fingerprint: digest(t.Data.Payload), FirstCallAt: now, Starts: 1,
+		Attempts: []claim.Attempt{{Fence: 1, Owner: owner, At: now}}, TTL: int(h.keep.Seconds()), Version: 1,
+	}
+	document, err := json.Marshal(c)
+	if err != nil {
+		return fmt.Errorf("claim: %w", err)
+	}
+	created, err := h.claims.CreateItem(ctx, key, document, nil)
+	if err != nil {
+		return fmt.Errorf("claim: %w", err)
+	}
+	etag := created.ETag
+	write := func() error { // on the condition that nobody has written since
+		text, err := json.Marshal(c)
+		if err != nil {
+			return err
+		}
+		written, err := h.claims.ReplaceItem(ctx, key, c.ID, text, &azcosmos.ItemOptions{IfMatchEtag: new(azcore.ETag(etag))})
+		etag = written.ETag
+		return err
+	}
+	stop := every(h.renewal, func() { _ = write() })
+	location, value, err := h.call(ctx, t)
+	stop()
+	if err != nil {
+		return err
+	}
+	done.ResultRef, done.ResultDigest = location, digest(value)
+	c.Status, c.W = claim.Completed, claim.Nonce()
+	c.Result = &claim.Result{Ref: location, Digest: done.ResultDigest, Value: value}
+	c.Attempts[0].End = "completed"
+	if err := write(); err != nil {
+		return fmt.Errorf("complete the claim: %w", err)
+	}
+	return nil
+}
+
+// call makes the call and returns where its result is, and the reply.
+func (h *byHand) call(ctx context.Context, t task) (location string, value []byte, err error) {
+	r, err := http.NewRequestWithContext(ctx, http.MethodPost, h.url, bytes.NewReader(t.Data.Payload))
+	if err != nil {
+		return "", nil, fmt.Errorf("call: %w", err)
+	}
+	r.Header.Set("Content-Type", "application/json")
+	r.Header.Set("Accept", "application/json")
+	r.Header.Set("User-Agent", "bench")
+	r.Header.Set("Idempotency-Key", t.Data.ExecutionID)
+	response, err := h.http.RoundTrip(r)
+	if err != nil {
+		return "", nil, fmt.Errorf("call: %w", err)
+	}
+	defer response.Body.Close()
+	value, err = io.ReadAll(io.LimitReader(response.Body, claim.MaxValue))
+	if err == nil && response.StatusCode != http.StatusCreated {
+		err = errors.New(response.Status)
+	}
+	if err != nil {
+		return "", nil, fmt.Errorf("call: %w", err)
+	}
+	return response.Header.Get("Location"), value, nil
+}
+
+// completed is the data of a TaskCompleted, and event what it travels in.
+type (
+	completed struct {
+		ExecutionID   string `json:"taskExecutionId"`
+		Run           int    `json:"run"`
+		Fence         int    `json:"fence"`
+		ResultRef     string `json:"resultRef"`
+		ResultDigest  string `json:"resultDigest"`
+		ExecutionETag string `json:"executionEtag"`
+	}
+	event struct {
+		SpecVersion     string    `json:"specversion"`
+		ID              string    `json:"id"`
+		Source          string    `json:"source"`
+		Type            string    `json:"type"`
+		Subject         string    `json:"subject"`
+		Time            time.Time `json:"time"`
+		DataContentType string    `json:"datacontenttype"`
+		Data            completed `json:"data"`
+	}
+)
+
+func (h *byHand) publish(ctx context.Context, done completed) error {
+	e := event{
+		SpecVersion: "1.0", ID: done.ExecutionID + "/completed", Source: "/oneeffect/worker", Type: message.TypeCompleted,
+		Subject: done.ExecutionID, Time: time.Now().UTC(), DataContentType: "application/json", Data: done,
+	}
+	body, err := json.Marshal(e)
+	if err != nil {
+		return fmt.Errorf("publish: %w", err)
+	}
+	err = h.events.SendMessage(ctx, &azservicebus.Message{
+		MessageID: &e.ID, CorrelationID: &done.ExecutionID, Subject: new(message.TypeCompleted), ContentType: new(message.ContentType), Body: body,
+	}, nil)
+	if err != nil {
+		return fmt.Errorf("publish: %w", err)
+	}
+	return nil
+}
+
+// every does something again and again until it is stopped, which waits for what runs.
+func every(period time.Duration, do func()) (stop func()) {
+	idle := make(chan struct{}, 1) // taken while something runs, and for good by stop
+	var timer *time.Timer
+	ready := make(chan struct{})
+	timer = time.AfterFunc(period, func() {
+		<-ready
+		select {
+		case <-idle:
+		default:
+			return // stopped
+		}
+		do()
+		timer.Reset(period)
+		idle <- struct{}{}
+	})
+	idle <- struct{}{}
+	close(ready)
+	return func() {
+		<-idle
+		timer.Stop()
+	}
+}
+
+func digest(text []byte) string {
+	sum := sha256.Sum256(text)
+	return "sha256:" + hex.EncodeToString(sum[:])
+}

@@ -1,0 +1,200 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"runtime"
+	"time"
+
+	"oneeffect/internal/telemetry"
+	"oneeffect/measure"
+)
+
+// slots is how many tasks are worked on at once where nothing else is said.
+const slots = 64
+
+// warmUp is how many tasks a variant does before it is measured, at most: connections are made, and pools are filled.
+const warmUp = 500
+
+// loop does tasks until n are settled, and says how long the last one was in coming.
+type loop interface {
+	run(ctx context.Context, n int) (time.Duration, error)
+	close(ctx context.Context) error
+}
+
+// variant is one way to do tasks.
+type variant struct {
+	name string // begins the names of its rows
+	than string // the variant it is compared with; "" for none
+	make func() (loop, error)
+	loop loop
+}
+
+// measureWorker compares the worker with loops that are written by hand, and counts the goroutines that all of them
+// leave behind. Clients do not wait for their last goroutines; the emulator, which ends after them, takes longer.
+func (b *bench) measureWorker(ctx context.Context) error {
+	base, err := measure.Goroutines()
+	if err != nil {
+		return err
+	}
+	if err := b.compareWorker(ctx); err != nil {
+		return err
+	}
+	left, err := measure.Goroutines()
+	if err != nil {
+		return err
+	}
+	b.table.Row("goroutines left by all of them", "goroutines", measure.AtMost(0), "").Add(float64(left - base))
+	return nil
+}
+
+func (b *bench) compareWorker(ctx context.Context) (err error) {
+	s, err := b.newSite(ctx, "worker")
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, s.close(ctx)) }()
+	collector, err := startCollector(ctx)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, collector.Stop()) }()
+	silent, err := telemetry.Start(ctx, telemetry.Options{Service: "bench", Getenv: func(string) string { return "" }})
+	if err != nil {
+		return err
+	}
+	err = b.compare(ctx, s, b.tasks,
+		&variant{name: "bare", make: func() (loop, error) { return newByHand(s, slots, false) }},
+		&variant{name: "ideal", than: "bare", make: func() (loop, error) { return newByHand(s, slots, true) }},
+		&variant{name: "worker", than: "ideal", make: func() (loop, error) { return newProduct(s, slots, silent, quiet()) }},
+		&variant{name: "worker, log", than: "worker", make: func() (loop, error) { return newProduct(s, slots, silent, loud()) }},
+		&variant{name: "worker, traces", than: "worker", make: func() (loop, error) {
+			traces, err := sampled(ctx, collector)
+			if err != nil {
+				return nil, err
+			}
+			return newProduct(s, slots, traces, quiet())
+		}},
+	)
+	if err != nil {
+		return err
+	}
+	b.share("worker", "ideal", measure.AtLeast(0.95))
+	b.share("worker", "bare", measure.Goal{})
+	return nil
+}
+
+// compare measures variants in turns, each turn begun by another.
+func (b *bench) compare(ctx context.Context, s *site, tasks int, variants ...*variant) (err error) {
+	first := min(tasks, warmUp)
+	for _, v := range variants {
+		if v.loop, err = v.make(); err != nil {
+			return fmt.Errorf("%s: %w", v.name, err)
+		}
+		defer func() { err = errors.Join(err, v.loop.close(ctx)) }()
+		if err := s.fill(ctx, first); err != nil {
+			return err
+		}
+		if _, err := v.loop.run(ctx, first); err != nil {
+			return fmt.Errorf("%s: %w", v.name, err)
+		}
+		b.rows(v) // in the order of the table
+	}
+	for turn := range b.Repeat {
+		for i := range variants {
+			v := variants[(turn+i)%len(variants)]
+			if err := s.fill(ctx, tasks); err != nil {
+				return err
+			}
+			if err := b.sample(ctx, s, v, tasks); err != nil {
+				return fmt.Errorf("%s: %w", v.name, err)
+			}
+		}
+	}
+	return nil
+}
+
+// rows are those of a variant.
+func (b *bench) rows(v *variant) (rate, client, server, allocations, bytes *measure.Row) {
+	row := func(what, unit string) *measure.Row {
+		than := ""
+		if v.than != "" {
+			than = v.than + ": " + what
+		}
+		return b.table.Row(v.name+": "+what, unit, measure.Goal{}, than)
+	}
+	const per = "CPU s per 1,000 tasks"
+	return row("throughput", "tasks/s"), row("client", per), row("server", per), row("allocations", "per task"), row("allocated", "KB per task")
+}
+
+// sample measures one run of a variant.
+func (b *bench) sample(ctx context.Context, s *site, v *variant, tasks int) error {
+	runtime.GC() // what the one before has left is not this one's
+	var before, after runtime.MemStats
+	runtime.ReadMemStats(&before)
+	own, err1 := measure.OwnCPU()
+	theirs, err2 := s.server.CPU()
+	if err := errors.Join(err1, err2); err != nil {
+		return err
+	}
+	took, err := v.loop.run(ctx, tasks)
+	if err != nil {
+		return err
+	}
+	ownAfter, err1 := measure.OwnCPU()
+	theirsAfter, err2 := s.server.CPU()
+	if err := errors.Join(err1, err2); err != nil {
+		return err
+	}
+	runtime.ReadMemStats(&after)
+	n := float64(tasks)
+	rate, client, server, allocations, bytes := b.rows(v)
+	rate.Add(n / took.Seconds())
+	client.Add((ownAfter - own) * 1000 / n)
+	server.Add((theirsAfter - theirs) * 1000 / n)
+	allocations.Add(float64(after.Mallocs-before.Mallocs) / n)
+	bytes.Add(float64(after.TotalAlloc-before.TotalAlloc) / 1024 / n)
+	return nil
+}
+
+// share adds the rows that compare two variants turn by turn: by what they did in a second, and by the processor time
+// that client and server took for it. Where both share all processors the latter is what limits the former, and other
+// work on the machine changes it little.
+func (b *bench) share(name, of string, g measure.Goal) {
+	spent := func(name string, turn int) float64 {
+		return b.table.Find(name+": client").Sample(turn) + b.table.Find(name+": server").Sample(turn)
+	}
+	row := b.table.Row(name+", share of "+of, "", g, "")
+	byCPU := b.table.Row(name+", share of "+of+" by processor time", "", measure.Goal{}, "")
+	for turn := range b.Repeat {
+		row.Add(b.table.Find(name+": throughput").Sample(turn) / b.table.Find(of+": throughput").Sample(turn))
+		byCPU.Add(spent(of, turn) / spent(name, turn))
+	}
+}
+
+// levels are the numbers of slots that the worker is measured with.
+var levels = [...]int{1, 16, 64, 256}
+
+// measureGrowth measures the worker with few and with many slots, in turns.
+func (b *bench) measureGrowth(ctx context.Context) (err error) {
+	s, err := b.newSite(ctx, "growth")
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, s.close(ctx)) }()
+	silent, err := telemetry.Start(ctx, telemetry.Options{Service: "bench", Getenv: func(string) string { return "" }})
+	if err != nil {
+		return err
+	}
+	var variants []*variant
+	name := func(level int) string { return fmt.Sprintf("worker, %d at once", level) }
+	for i, level := range levels {
+		v := &variant{name: name(level), make: func() (loop, error) { return newProduct(s, level, silent, quiet()) }}
+		if i > 0 {
+			v.than = name(levels[0])
+		}
+		variants = append(variants, v)
+	}
+	return b.compare(ctx, s, b.tasks/len(levels), variants...)
+}

@@ -1,0 +1,101 @@
+// Command bench measures the worker: the product's own packages in this process, the emulators as a process of their
+// own, and both share this machine's processors. Linux only, for what /proc tells.
+//
+//	worker   the same tasks by the worker, by a loop that a careful hand would write, and by one that guards nothing
+//	growth   the worker with 1, 16, 64 and 256 slots
+//	memory   the worker's program with 500 tasks in flight
+//
+//	bin/bench                             all of it: make bench
+//	bin/bench -run worker -profile DIR    one part, and where the time goes, for go tool pprof
+//	bin/bench -samples FILE               and every sample, for benchstat
+//
+// docs/benchmarks.md says what the rows mean.
+package main
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"os"
+	"os/signal"
+	"path/filepath"
+	"slices"
+	"syscall"
+
+	"oneeffect/measure"
+)
+
+func main() {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	do := run
+	if slices.Equal(os.Args[1:], []string{collectCommand}) {
+		do = func(ctx context.Context, _ []string, stdout, _ io.Writer) error { return collect(ctx, stdout) }
+	}
+	if err := do(ctx, os.Args[1:], os.Stdout, os.Stderr); err != nil {
+		fmt.Fprintln(os.Stderr, "bench:", err)
+		os.Exit(1)
+	}
+}
+
+// bench is one run of this program.
+type bench struct {
+	measure.Settings
+	emulator, worker string // programs
+	tasks            int    // of one repetition
+
+	table measure.Table
+	work  string // a temporary folder
+}
+
+func run(ctx context.Context, args []string, stdout, stderr io.Writer) (err error) {
+	b, err := parse(args, stdout)
+	if errors.Is(err, flag.ErrHelp) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	if b.work, err = os.MkdirTemp("", "bench-"); err != nil {
+		return fmt.Errorf("make a temporary folder: %w", err)
+	}
+	defer os.RemoveAll(b.work)
+	return b.Run(ctx, &b.table, b.parts(), stdout, stderr)
+}
+
+// parts are in the order of the table.
+func (b *bench) parts() []measure.Part {
+	return []measure.Part{
+		{Name: "worker", Measure: b.measureWorker},
+		{Name: "growth", Measure: b.measureGrowth},
+		{Name: "memory", Measure: b.measureMemory},
+	}
+}
+
+func parse(args []string, stdout io.Writer) (b *bench, err error) {
+	b = &bench{}
+	var names []string
+	for _, p := range b.parts() {
+		names = append(names, p.Name)
+	}
+	flags := flag.NewFlagSet("bench", flag.ContinueOnError)
+	flags.StringVar(&b.emulator, "emulator", "bin/emulator", "the emulator's `program`")
+	flags.StringVar(&b.worker, "worker", "bin/worker", "the worker's `program`")
+	flags.IntVar(&b.tasks, "tasks", 4000, "tasks of one repetition")
+	b.Settings, err = measure.Parse(flags, args, names, stdout)
+	if err == nil && b.tasks < len(levels) {
+		err = fmt.Errorf("-tasks must be at least %d", len(levels))
+	}
+	return b, err
+}
+
+// start returns when the emulator is ready. The name is that of its profile.
+func (b *bench) start(ctx context.Context, name string) (*measure.Server, error) {
+	flags := []string{"-amqp", "127.0.0.1:0", "-cosmos", "127.0.0.1:0", "-downstream", "127.0.0.1:0", "-control", "127.0.0.1:0"}
+	if b.Profile != "" {
+		flags = append(flags, "-cpuprofile", filepath.Join(b.Profile, name+"-server.pprof"))
+	}
+	return measure.Launch(ctx, nil, b.emulator, flags...)
+}

@@ -1,0 +1,86 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"sync"
+
+	"go.opentelemetry.io/otel/metric"
+	nometric "go.opentelemetry.io/otel/metric/noop"
+)
+
+// tally hears of settlements by the product's own counter of them, so that nobody has to ask whether work is done.
+type tally struct {
+	mu     sync.Mutex
+	left   int
+	done   chan struct{} // closed when nothing is left
+	failed error
+}
+
+// expect returns what is closed when so many messages are settled.
+func (t *tally) expect(n int) <-chan struct{} {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.left, t.done, t.failed = n, make(chan struct{}), nil
+	return t.done
+}
+
+// fail notes the first failure.
+func (t *tally) fail(err error) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.failed == nil {
+		t.failed = err
+	}
+}
+
+// failure is the first that was noted, or that something is left.
+func (t *tally) failure() error {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.failed == nil && t.left > 0 {
+		return errors.New("not all tasks were settled")
+	}
+	return t.failed
+}
+
+func (t *tally) settled(n int) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.left -= n; t.left == 0 {
+		close(t.done)
+	}
+}
+
+// The counters of a tally: one counts for it, all others nothing.
+type (
+	provider struct {
+		nometric.MeterProvider
+		tally *tally
+	}
+	meter struct {
+		nometric.Meter
+		tally *tally
+	}
+	counter struct {
+		nometric.Int64Counter
+		tally *tally
+	}
+)
+
+func (p provider) Meter(string, ...metric.MeterOption) metric.Meter { return meter{tally: p.tally} }
+
+func (m meter) Int64Counter(name string, options ...metric.Int64CounterOption) (metric.Int64Counter, error) {
+	if name == "oneeffect.servicebus.settlements" {
+		return counter{tally: m.tally}, nil
+	}
+	return m.Meter.Int64Counter(name, options...)
+}
+
+func (c counter) Add(_ context.Context, n int64, options ...metric.AddOption) {
+	attributes := metric.NewAddConfig(options).Attributes()
+	if failed, _ := attributes.Value("failed"); failed.AsBool() {
+		c.tally.fail(errors.New("a task was not settled"))
+	}
+	c.tally.settled(int(n))
+}
