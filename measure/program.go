@@ -35,7 +35,7 @@ func Parse(flags *flag.FlagSet, args, names []string, stdout io.Writer) (Setting
 	flags.IntVar(&s.Repeat, "repeat", 5, "repetitions of every row")
 	flags.StringVar(&s.Profile, "profile", "", "write CPU profiles of client and server to a `folder`")
 	flags.StringVar(&s.Samples, "samples", "", "write every sample to a `file`, in the format that benchstat reads")
-	flags.DurationVar(&s.Limit, "limit", 4*time.Minute, "`duration` after which the run has failed")
+	flags.DurationVar(&s.Limit, "limit", 12*time.Minute, "`duration` after which the run has failed")
 	err := flags.Parse(args)
 	switch {
 	case errors.Is(err, flag.ErrHelp):

@@ -111,6 +111,30 @@ func (s settings) horizon() horizon.Settings {
 	}
 }
 
+// receive runs until ctx ends, or until a delivery cannot be under the lock that was
+// told. Its message is left to that lock: given back, it would be here again at
+// once, and be counted.
+func (s settings) receive(ctx context.Context, r servicebus.Receiver, handle servicebus.Handle) error {
+	ctx, stop := context.WithCancelCause(ctx)
+	defer stop(nil)
+	err := r.Run(ctx, s.watch(stop, handle))
+	if v, wrong := errors.AsType[horizon.Violation](context.Cause(ctx)); wrong {
+		return errors.Join(err, v)
+	}
+	return err
+}
+
+func (s settings) watch(stop context.CancelCauseFunc, handle servicebus.Handle) servicebus.Handle {
+	lock := horizon.Is("-lock", s.lock)
+	return func(ctx context.Context, d message.Delivery) message.Settlement {
+		if v, wrong := horizon.ObservedLock(lock, d.LockAtMost); wrong {
+			stop(v)
+			return message.LetExpire()
+		}
+		return handle(ctx, d)
+	}
+}
+
 func run(ctx context.Context, args []string, env process.Environment, stdout, stderr io.Writer) (err error) {
 	s, err := parse(args, env, stderr)
 	if err != nil {
@@ -158,7 +182,7 @@ func run(ctx context.Context, args []string, env process.Environment, stdout, st
 		otelhttp.WithMeterProvider(traces.Metrics), otelhttp.WithPropagators(traces.Propagator))
 	parts.Go(func() error { return serve(ctx, listener, api, s.grace) })
 	parts.Go(func() error { return o.Relay(ctx) })
-	parts.Go(func() error { return receiver.Run(ctx, o.Handle) })
+	parts.Go(func() error { return s.receive(ctx, receiver, o.Handle) })
 	return parts.Wait()
 }
 

@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"log/slog"
 	"maps"
 	"slices"
@@ -10,6 +11,7 @@ import (
 	"oneeffect/internal/execution"
 	"oneeffect/internal/horizon"
 	"oneeffect/internal/message"
+	"oneeffect/internal/servicebus"
 )
 
 // fit holds what the handlers declare against the worker's settings, and says what
@@ -53,11 +55,35 @@ func (s settings) horizon(handlers []message.Declaration) horizon.Settings {
 	for _, d := range handlers {
 		known.Handlers = append(known.Handlers, horizon.Handler{
 			Type: d.Type, Keyed: d.Keyed,
-			Call: horizon.Is(d.Type+" request.timeout", d.Timeout), Calls: horizon.Constant(d.Type+" calls", 1),
+			Call: horizon.Is(d.Type+" request.timeout", d.Timeout), Calls: horizon.Constant(d.Type+" steps", len(d.Calls())),
 			KeyWindow:  horizon.Is(d.Type+" idempotency.window", d.KeyWindow),
 			Attempts:   horizon.Is(d.Type+" retry.attempts", d.Attempts),
 			BackoffMax: horizon.Is(d.Type+" retry.backoff", d.BackoffMax),
 		})
 	}
 	return known
+}
+
+// receive runs until ctx ends, or until a delivery cannot be under the lock that was
+// told. Its message is left to that lock: given back, it would be here again at
+// once, and be counted.
+func (s settings) receive(ctx context.Context, r servicebus.Receiver, handle servicebus.Handle) error {
+	ctx, stop := context.WithCancelCause(ctx)
+	defer stop(nil)
+	err := r.Run(ctx, s.watch(stop, handle))
+	if v, wrong := errors.AsType[horizon.Violation](context.Cause(ctx)); wrong {
+		return errors.Join(err, v)
+	}
+	return err
+}
+
+func (s settings) watch(stop context.CancelCauseFunc, handle servicebus.Handle) servicebus.Handle {
+	lock := horizon.Is("-lock", s.lock)
+	return func(ctx context.Context, d message.Delivery) message.Settlement {
+		if v, wrong := horizon.ObservedLock(lock, d.LockAtMost); wrong {
+			stop(v)
+			return message.LetExpire()
+		}
+		return handle(ctx, d)
+	}
 }

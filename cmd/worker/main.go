@@ -77,7 +77,7 @@ func run(ctx context.Context, args []string, env process.Environment, stdout, st
 		LockDuration: s.lock, SettleTimeout: s.settle, Grace: s.drain(), Throttle: throttle, Log: log,
 	}
 	fmt.Fprintln(stdout, "ready")
-	err = receiver.Run(ctx, w.Handle)
+	err = s.receive(ctx, receiver, w.Handle)
 	rest, cancel := context.WithTimeout(context.WithoutCancel(ctx), s.settle)
 	defer cancel()
 	return errors.Join(err, w.Wait(rest))

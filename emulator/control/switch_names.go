@@ -135,4 +135,5 @@ var knownSwitches = map[string]knownSwitch{
 	"cosmos.retry-after":     {off: "a client that is throttled is not told how long to wait"},
 
 	"downstream.idempotency": {off: "Idempotency-Keys are forgotten: every call is an effect of its own"},
+	"downstream.reply-ends":  {off: "the bodies of replies never end"},
 }

@@ -60,7 +60,7 @@ func (s *Server) authorize(r *http.Request, t target) *failure {
 }
 
 func (s *Server) authorizeKey(r *http.Request, t target, sig string) *failure {
-	date := r.Header.Get("x-ms-date")
+	date := r.Header.Get("X-Ms-Date")
 	if date == "" {
 		return refuse(http.StatusUnauthorized, "Required header x-ms-date is missing.")
 	}

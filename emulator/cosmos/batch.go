@@ -110,7 +110,7 @@ func (op *operation) withBody(body *object) {
 
 // serveBatch applies all operations of a batch, or none (V2).
 func (s *Server) serveBatch(c *call) reply {
-	if !isTrue(c.header("x-ms-cosmos-batch-atomic")) {
+	if !isTrue(c.header("X-Ms-Cosmos-Batch-Atomic")) {
 		return s.serveBulk(c)
 	}
 	operations, f := c.batch, c.batchFailure
@@ -118,7 +118,7 @@ func (s *Server) serveBatch(c *call) reply {
 	case f != nil:
 	case c.request.Method != http.MethodPost:
 		f = notAllowed(c)
-	case isTrue(c.header("x-ms-cosmos-batch-continue-on-error")):
+	case isTrue(c.header("X-Ms-Cosmos-Batch-Continue-On-Error")):
 		f = badRequest("A batch that is atomic cannot continue after an error.")
 	case slices.ContainsFunc(operations, func(op operation) bool { return op.partition != "" }):
 		f = badRequest("The operations of a batch that is atomic have one partition key, which is in the header.")
@@ -134,7 +134,7 @@ func (s *Server) serveBatch(c *call) reply {
 	if f != nil {
 		return s.record(c, reply{failure: f})
 	}
-	key, f := container.settings.key.parse(c.header("x-ms-documentdb-partitionkey"))
+	key, f := container.settings.key.parse(c.header("X-Ms-Documentdb-Partitionkey"))
 	if f == nil && key == nil {
 		f = badRequest("PartitionKey value must be supplied for this operation.")
 	}

@@ -27,11 +27,11 @@ func (s *Server) serveBulk(c *call) reply {
 	if f != nil {
 		return s.record(c, reply{failure: f})
 	}
-	if ranged := c.header("x-ms-documentdb-partitionkeyrangeid"); ranged != "" && ranged != onlyRange {
+	if ranged := c.header("X-Ms-Documentdb-Partitionkeyrangeid"); ranged != "" && ranged != onlyRange {
 		return s.record(c, reply{failure: goneRange(ranged), session: k.sessionToken()})
 	}
 	rep := reply{status: http.StatusOK}
-	goesOn := isTrue(c.header("x-ms-cosmos-batch-continue-on-error"))
+	goesOn := isTrue(c.header("X-Ms-Cosmos-Batch-Continue-On-Error"))
 	outcomes := make([]outcome, len(operations))
 	results := make([]any, len(operations))
 	for i, op := range operations {

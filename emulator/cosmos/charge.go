@@ -53,7 +53,7 @@ func (s *Server) consistent(c *call, charge float64) float64 {
 	default:
 		return charge
 	}
-	level := c.header("x-ms-consistency-level")
+	level := c.header("X-Ms-Consistency-Level")
 	if level == "" {
 		level = s.options.Consistency
 	}

@@ -14,7 +14,6 @@ type document struct {
 	id        string
 	partition string // canonical key
 	ordinal   uint64 // kept over replacements; part of the rid
-	rid       string
 	etag      string
 	ts        int64  // seconds
 	ttl       int64  // the item's own, 0 if it has none
@@ -26,19 +25,27 @@ type document struct {
 	tree atomic.Pointer[weak.Pointer[object]]
 }
 
-// body is the document's tree.
+// body is the document's tree, which is kept for whoever asks next.
 func (d *document) body() *object {
-	if kept := d.tree.Load(); kept != nil {
-		if o := kept.Value(); o != nil {
-			return o
+	o, kept := d.look()
+	if !kept {
+		d.remember(o)
+	}
+	return o
+}
+
+// look gives the tree for one look at it.
+func (d *document) look() (o *object, kept bool) {
+	if tree := d.tree.Load(); tree != nil {
+		if o := tree.Value(); o != nil {
+			return o, true
 		}
 	}
 	o, err := parseObject(d.text)
 	if err != nil {
 		panic("a stored document is not what was stored: " + err.Error()) // appendValue has written it
 	}
-	d.remember(o)
-	return o
+	return o, false
 }
 
 func (d *document) remember(o *object) {

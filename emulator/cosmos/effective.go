@@ -100,7 +100,7 @@ type effectiveRange struct{ min, max string }
 
 // effectiveRange reads the headers by which a client asks for one; nil is all.
 func (c *call) effectiveRange(d keyDefinition) (*effectiveRange, *failure) {
-	r := effectiveRange{c.header("x-ms-start-epk"), c.header("x-ms-end-epk")}
+	r := effectiveRange{c.header("X-Ms-Start-Epk"), c.header("X-Ms-End-Epk")}
 	switch {
 	case r.min == "" && r.max == "", r.min == firstEffective && r.max == lastEffective:
 		return nil, nil

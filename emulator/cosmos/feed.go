@@ -32,8 +32,8 @@ func (s *Server) serveFeed(c *call) reply {
 	if f != nil {
 		return s.record(c, reply{failure: f})
 	}
-	key, f := k.settings.key.parse(c.header("x-ms-documentdb-partitionkey"))
-	if ranged := c.header("x-ms-documentdb-partitionkeyrangeid"); f == nil && ranged != "" && ranged != onlyRange {
+	key, f := k.settings.key.parse(c.header("X-Ms-Documentdb-Partitionkey"))
+	if ranged := c.header("X-Ms-Documentdb-Partitionkeyrangeid"); f == nil && ranged != "" && ranged != onlyRange {
 		f = goneRange(ranged)
 	}
 	if f == nil {
@@ -69,10 +69,10 @@ func (c *call) feedRefusal() *failure {
 	switch {
 	case c.request.Method != http.MethodGet:
 		return notAllowed(c)
-	case !strings.EqualFold(c.header("A-IM"), "Incremental Feed"):
-		return notImplemented("the change feed mode " + strconv.Quote(c.header("A-IM")))
-	case c.header("x-ms-cosmos-changefeed-wire-format-version") != "":
-		return notImplemented("the change feed's wire format version " + c.header("x-ms-cosmos-changefeed-wire-format-version"))
+	case !strings.EqualFold(c.header("A-Im"), "Incremental Feed"):
+		return notImplemented("the change feed mode " + strconv.Quote(c.header("A-Im")))
+	case c.header("X-Ms-Cosmos-Changefeed-Wire-Format-Version") != "":
+		return notImplemented("the change feed's wire format version " + c.header("X-Ms-Cosmos-Changefeed-Wire-Format-Version"))
 	}
 	return nil
 }

@@ -54,12 +54,16 @@ func (c *container) forget(d *document) {
 
 // place puts a version where it can be found.
 func (h *held) place(d *document) {
-	name := itemName{d.partition, d.id}
 	partition := h.partitions[d.partition]
 	if partition == nil {
 		partition = newSequence(byAge)
 		h.partitions[d.partition] = partition
 	}
+	for first := range partition.from(&document{}) {
+		d.partition = first.partition // one text for all of them
+		break
+	}
+	name := itemName{d.partition, d.id}
 	if before := h.items[name]; before != nil {
 		h.changed.drop(before)
 		for _, x := range h.indexes {

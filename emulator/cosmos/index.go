@@ -37,14 +37,16 @@ func newIndex(path []string) *index {
 }
 
 func (x *index) add(d *document) {
-	if key, ok := keyAt(d, x.path); ok {
+	tree, _ := d.look()
+	if key, ok := keyOf(follow(tree, x.path)); ok {
 		key.text = strings.Clone(key.text) // which is a part of the whole item's text
 		x.entries.put(indexEntry{key, d})
 	}
 }
 
 func (x *index) remove(d *document) {
-	if key, ok := keyAt(d, x.path); ok {
+	tree, _ := d.look()
+	if key, ok := keyOf(follow(tree, x.path)); ok {
 		x.entries.drop(indexEntry{key, d})
 	}
 }

@@ -278,7 +278,7 @@ func (s *Server) letOthersIn() {
 // keyOf finds the logical partition of a single-item request: in its header, or
 // for a new item without one in the item itself.
 func (c *container) keyOf(call *call, body *object) (partitionKey, *failure) {
-	key, f := c.settings.key.parse(call.header("x-ms-documentdb-partitionkey"))
+	key, f := c.settings.key.parse(call.header("X-Ms-Documentdb-Partitionkey"))
 	if f != nil || key != nil {
 		return key, f
 	}

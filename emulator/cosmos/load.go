@@ -110,7 +110,7 @@ func (l *loading) container(serial, owner uint32, body *object) error {
 
 // restore puts an item back in its place.
 func (c *container) restore(ordinal uint64, value []byte) error {
-	d := &document{ordinal: ordinal, rid: c.itemRID(ordinal)}
+	d := &document{ordinal: ordinal}
 	var place, ts, ttl, indexed uint64
 	var lengths [3]uint64
 	rest, err := readNumbers(value, &d.lsn, &place, &ts, &ttl, &indexed, &lengths[0], &lengths[1], &lengths[2])

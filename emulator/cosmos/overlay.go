@@ -48,7 +48,7 @@ var systemProperties = []string{"_rid", "_self", "_etag", "_attachments", "_ts",
 func (o *overlay) put(old *document, id string, body *object) (*document, *failure) {
 	d := &document{id: strings.Clone(id), partition: o.partition, ts: o.now.seconds, lsn: o.lsn, etag: o.store.nextETag(o.now.seconds)}
 	if old != nil {
-		d.ordinal, d.rid = old.ordinal, old.rid
+		d.ordinal = old.ordinal
 		if o.store.off("cosmos.new-etag") {
 			d.etag = old.etag
 		}
@@ -58,9 +58,9 @@ func (o *overlay) put(old *document, id string, body *object) (*document, *failu
 	} else {
 		o.container.ordinals++
 		d.ordinal = o.container.ordinals
-		d.rid = o.container.itemRID(d.ordinal)
 	}
 	d.ttl = ownTTL(body)
+	rid := o.container.itemRID(d.ordinal)
 	stored := &object{members: make([]member, 0, len(body.members)+5)}
 	for _, m := range body.members {
 		if !slices.Contains(systemProperties, m.name) {
@@ -69,13 +69,15 @@ func (o *overlay) put(old *document, id string, body *object) (*document, *failu
 	}
 	d.indexed = o.container.settings.indexedPaths(stored)
 	stored.members = append(stored.members,
-		member{"_rid", d.rid},
-		member{"_self", o.container.self() + "docs/" + d.rid + "/"},
+		member{"_rid", rid},
+		member{"_self", o.container.self() + "docs/" + rid + "/"},
 		member{"_etag", d.etag},
 		member{"_attachments", "attachments/"},
 		member{"_ts", integerOf(d.ts)})
-	d.remember(stored)
-	d.text = appendValue(nil, stored)
+	if len(o.container.indexes) > 0 {
+		d.remember(stored) // they will ask for it
+	}
+	d.text = slices.Clone(appendValue(make([]byte, 0, 4<<10), stored)) // kept for long: no larger than it is
 	if len(d.text) > maxItem && !o.store.off("cosmos.size-limit") {
 		return nil, refuse(http.StatusRequestEntityTooLarge, "Request size is too large: an item of %d bytes, want at most %d.", len(d.text), maxItem)
 	}

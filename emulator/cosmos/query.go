@@ -36,7 +36,7 @@ func (c *call) readQuery() (querySpec, *failure) {
 	if err != nil {
 		return querySpec{}, badRequest("The query is not a JSON object: %s.", err)
 	}
-	spec := querySpec{parameters: map[string]value{}, ranged: c.header("x-ms-documentdb-partitionkeyrangeid") != ""}
+	spec := querySpec{parameters: map[string]value{}, ranged: c.header("X-Ms-Documentdb-Partitionkeyrangeid") != ""}
 	for _, m := range body.members {
 		switch m.name {
 		case "query":
@@ -92,7 +92,7 @@ func (q *querySpec) readParameters(v value) *failure {
 
 // pageSize reads how many results a client wants at most.
 func (c *call) pageSize() (int, *failure) {
-	text := c.header("x-ms-max-item-count")
+	text := c.header("X-Ms-Max-Item-Count")
 	if text == "" {
 		return defaultPage, nil
 	}
@@ -112,7 +112,7 @@ func (s *Server) serveQuery(c *call) reply {
 	if f != nil {
 		return s.record(c, reply{failure: f})
 	}
-	if isTrue(c.header("x-ms-cosmos-is-query-plan-request")) {
+	if isTrue(c.header("X-Ms-Cosmos-Is-Query-Plan-Request")) {
 		return s.servePlan(c, spec)
 	}
 	size, f := c.pageSize()
@@ -131,7 +131,7 @@ func (s *Server) serveQuery(c *call) reply {
 		return s.record(c, rep)
 	}
 	// From here on the snapshot is read without the lock.
-	at, f := parseContinuation(c.header("x-ms-continuation"), k.rid, spec, c.header("x-ms-documentdb-partitionkey"))
+	at, f := parseContinuation(c.header("X-Ms-Continuation"), k.rid, spec, c.header("X-Ms-Documentdb-Partitionkey"))
 	if f != nil {
 		return s.record(c, reply{failure: f, session: k.session})
 	}
@@ -147,14 +147,14 @@ func (s *Server) serveQuery(c *call) reply {
 		continuation: page.next.token(), extra: map[string]string{"x-ms-item-count": strconv.Itoa(len(page.results))},
 	}
 	rep.charge = queryCharge(page.units)
-	if isTrue(c.header("x-ms-documentdb-populatequerymetrics")) {
+	if isTrue(c.header("X-Ms-Documentdb-Populatequerymetrics")) {
 		rep.extra["x-ms-documentdb-query-metrics"] = fmt.Sprintf(
 			"totalExecutionTimeInMs=0.10;queryCompileTimeInMs=0.05;queryLogicalPlanBuildTimeInMs=0.01;queryPhysicalPlanBuildTimeInMs=0.01;"+
 				"queryOptimizationTimeInMs=0.00;VMExecutionTimeInMs=0.02;indexLookupTimeInMs=0.00;documentLoadTimeInMs=0.01;systemFunctionExecuteTimeInMs=0.00;"+
 				"userFunctionExecuteTimeInMs=0.00;retrievedDocumentCount=%d;retrievedDocumentSize=%d;outputDocumentCount=%d;outputDocumentSize=%d;writeOutputTimeInMs=0.00;indexUtilizationRatio=1.00",
 			page.examined, len(rep.body), len(page.results), len(rep.body))
 	}
-	if isTrue(c.header("x-ms-cosmos-populateindexmetrics")) {
+	if isTrue(c.header("X-Ms-Cosmos-Populateindexmetrics")) {
 		rep.extra["x-ms-cosmos-index-utilization"] = base64.StdEncoding.EncodeToString(
 			[]byte(`{"UtilizedSingleIndexes":[],"PotentialSingleIndexes":[],"UtilizedCompositeIndexes":[],"PotentialCompositeIndexes":[]}`))
 	}
@@ -182,18 +182,18 @@ func (s *Server) queried(c *call, spec querySpec) (seen, items, *failure) {
 	if f != nil {
 		return what, nil, f
 	}
-	key, f := k.settings.key.parse(c.header("x-ms-documentdb-partitionkey"))
+	key, f := k.settings.key.parse(c.header("X-Ms-Documentdb-Partitionkey"))
 	if f != nil {
 		return what, nil, f
 	}
 	if key == nil {
 		key = spec.selection.confinement(k.settings.key)
 	}
-	ranged := c.header("x-ms-documentdb-partitionkeyrangeid")
+	ranged := c.header("X-Ms-Documentdb-Partitionkeyrangeid")
 	if ranged != "" && ranged != onlyRange && ranged != k.rid+","+onlyRange {
 		return what, nil, goneRange(ranged)
 	}
-	enabled := isTrue(c.header("x-ms-documentdb-query-enablecrosspartition")) || c.request.Method == http.MethodGet
+	enabled := isTrue(c.header("X-Ms-Documentdb-Query-Enablecrosspartition")) || c.request.Method == http.MethodGet
 	if !s.hub.Off("cosmos.gateway") {
 		f = spec.selection.gateway(key != nil || ranged != "", enabled)
 	}
@@ -236,7 +236,7 @@ func (s *Server) listed(c *call, name string, bodiesOf func(*call) (string, []*o
 		list.put(&document{ordinal: uint64(i) + 1, text: appendValue(nil, body)})
 	}
 	all := func(after uint64) iter.Seq[*document] { return list.from(&document{ordinal: after + 1}) }
-	at, f := parseContinuation(c.header("x-ms-continuation"), rid+name, spec, "")
+	at, f := parseContinuation(c.header("X-Ms-Continuation"), rid+name, spec, "")
 	if f != nil {
 		return s.record(c, reply{failure: f})
 	}

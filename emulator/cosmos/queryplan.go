@@ -20,13 +20,13 @@ func (s *Server) servePlan(c *call, spec querySpec) reply {
 	if f != nil {
 		return s.record(c, reply{failure: f})
 	}
-	key, f := k.settings.key.parse(c.header("x-ms-documentdb-partitionkey"))
+	key, f := k.settings.key.parse(c.header("X-Ms-Documentdb-Partitionkey"))
 	if f != nil {
 		return s.record(c, reply{failure: f})
 	}
 	plan, f := spec.plan(k.settings.key, key)
 	if f == nil {
-		f = spec.selection.understood(c.header("x-ms-cosmos-supported-query-features"))
+		f = spec.selection.understood(c.header("X-Ms-Cosmos-Supported-Query-Features"))
 	}
 	if f != nil {
 		return s.record(c, reply{failure: f})

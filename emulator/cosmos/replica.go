@@ -102,7 +102,7 @@ func (r *replica) catchUp(now time.Time) {
 // than there is, is refused.
 func (s *Server) readable(k *container, c *call) (*container, *failure) {
 	var seen uint64
-	if token := c.header("x-ms-session-token"); token != "" {
+	if token := c.header("X-Ms-Session-Token"); token != "" {
 		var ok bool
 		if seen, ok = parseSessionToken(token); !ok {
 			return k, badRequest("The session token %q is not of the form <range>:-1#<lsn>.", token)
@@ -125,7 +125,7 @@ func (s *Server) readable(k *container, c *call) (*container, *failure) {
 
 // strong reports whether a read has to see every write that was acknowledged.
 func (s *Server) strong(c *call) bool {
-	level := c.header("x-ms-consistency-level")
+	level := c.header("X-Ms-Consistency-Level")
 	if level == "" {
 		level = s.options.Consistency
 	}

@@ -36,7 +36,7 @@ const leastCharge = 1
 // as every _ts: the difference between the two is an age (V4).
 func (s *Server) write(w http.ResponseWriter, c *call, rep reply) {
 	h := w.Header()
-	activity := c.header("x-ms-activity-id")
+	activity := c.header("X-Ms-Activity-Id")
 	if activity == "" {
 		activity = fmt.Sprintf("%08x-0000-4000-8000-%012x", rand.Uint32(), rand.N(uint64(1)<<48))
 	}
@@ -56,17 +56,15 @@ func (s *Server) write(w http.ResponseWriter, c *call, rep reply) {
 	}
 	h.Set("Date", now.Format(http.TimeFormat))
 	h.Set("Cache-Control", "no-store, no-cache")
-	h.Set("x-ms-activity-id", activity)
-	h.Set("x-ms-gatewayversion", "version=2.14.0")
-	h.Set("x-ms-serviceversion", "version=2.14.0.0")
-	h.Set("x-ms-request-charge", strconv.FormatFloat(rep.charge, 'f', -1, 64))
-	for name, text := range map[string]string{
-		"x-ms-session-token": rep.session,
-		"etag":               rep.etag,
-		"x-ms-continuation":  rep.continuation,
+	h.Set("X-Ms-Activity-Id", activity)
+	h.Set("X-Ms-Gatewayversion", "version=2.14.0")
+	h.Set("X-Ms-Serviceversion", "version=2.14.0.0")
+	h.Set("X-Ms-Request-Charge", strconv.FormatFloat(rep.charge, 'f', -1, 64))
+	for _, one := range [...]struct{ name, text string }{
+		{"X-Ms-Session-Token", rep.session}, {"Etag", rep.etag}, {"X-Ms-Continuation", rep.continuation},
 	} {
-		if text != "" {
-			h.Set(name, text)
+		if one.text != "" {
+			h.Set(one.name, one.text)
 		}
 	}
 	for name, text := range rep.extra {

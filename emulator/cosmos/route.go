@@ -112,18 +112,18 @@ func (t target) operation(r *http.Request) string {
 		return "read"
 	}
 	if r.Method == http.MethodGet {
-		if r.Header.Get("A-IM") != "" {
+		if r.Header.Get("A-Im") != "" {
 			return "change-feed"
 		}
 		return "query"
 	}
 	// One path serves four operations, told apart by headers in this order.
 	switch {
-	case isTrue(r.Header.Get("x-ms-cosmos-is-batch-request")):
+	case isTrue(r.Header.Get("X-Ms-Cosmos-Is-Batch-Request")):
 		return "batch"
 	case isQuery(r):
 		return "query"
-	case isTrue(r.Header.Get("x-ms-documentdb-is-upsert")):
+	case isTrue(r.Header.Get("X-Ms-Documentdb-Is-Upsert")):
 		return "upsert"
 	}
 	return "create"
@@ -131,7 +131,7 @@ func (t target) operation(r *http.Request) string {
 
 func isQuery(r *http.Request) bool {
 	media, _, _ := strings.Cut(r.Header.Get("Content-Type"), ";")
-	return isTrue(r.Header.Get("x-ms-documentdb-query")) || isTrue(r.Header.Get("x-ms-documentdb-isquery")) ||
+	return isTrue(r.Header.Get("X-Ms-Documentdb-Query")) || isTrue(r.Header.Get("X-Ms-Documentdb-Isquery")) ||
 		strings.EqualFold(strings.TrimSpace(media), "application/query+json")
 }
 

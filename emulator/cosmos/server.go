@@ -123,6 +123,8 @@ type call struct {
 	batchFailure *failure
 }
 
+// header gives one of the request's. Names are written as Go's HTTP library keeps
+// them, since it would make them so for every request otherwise.
 func (c *call) header(name string) string { return c.request.Header.Get(name) }
 
 // minimal reports whether the client does not want to be sent what it wrote.
@@ -209,7 +211,7 @@ func ConsistencyLevels() []string { return slices.Clone(consistencyLevels) }
 // supported refuses headers that ask for what is not done here. Those that only
 // hint (priority, caches, continuation size) are let be.
 func (s *Server) supported(c *call) *failure {
-	if level := c.header("x-ms-consistency-level"); level != "" {
+	if level := c.header("X-Ms-Consistency-Level"); level != "" {
 		asked := slices.Index(consistencyLevels, level)
 		switch {
 		case asked < 0:
@@ -219,7 +221,7 @@ func (s *Server) supported(c *call) *failure {
 				"Ensure the request consistency level is not stronger than the service consistency level.", level, s.options.Consistency)
 		}
 	}
-	if directive := c.header("x-ms-indexing-directive"); directive != "" && !strings.EqualFold(directive, "Default") && !strings.EqualFold(directive, "Include") {
+	if directive := c.header("X-Ms-Indexing-Directive"); directive != "" && !strings.EqualFold(directive, "Default") && !strings.EqualFold(directive, "Include") {
 		return notImplemented("the indexing directive " + directive)
 	}
 	for _, trigger := range []string{"x-ms-documentdb-pre-trigger-include", "x-ms-documentdb-post-trigger-include"} {

@@ -12,6 +12,9 @@ import (
 const (
 	entriesKept = 1 << 17 // more keys than this and the ledger is full: it refuses, it does not forget
 	repliesKept = 32      // per entry, the newest
+
+	// keyWindow is how long the CRM remembers a key after its first call.
+	keyWindow = 24 * time.Hour
 )
 
 // Reply is one answer that was sent, be it the ledger's own, a refusal or a rule's.
@@ -50,7 +53,9 @@ type entryName struct{ path, key string }
 // entry adds to an Entry what only the ledger needs.
 type entry struct {
 	Entry
-	payload string // of the call that had the effect, in normal form
+	payload string    // of the call that is stored under the key, in normal form
+	stored  int       // the failure that is stored under the key; 0: none, or an effect
+	first   time.Time // when the key was first used; zero: not yet, or so long ago that it is forgotten
 }
 
 // ledger counts calls and effects. Whether a call has an effect and what is
@@ -73,6 +78,7 @@ type call struct {
 	payload                        string // in normal form
 	keyed                          bool   // the path honours the key, and keys are not being forgotten
 	fail                           int    // the status the payload asks for instead of an effect, 0 for none
+	at                             time.Time
 }
 
 // outcome is what has been decided about a call.
@@ -116,25 +122,34 @@ func (l *ledger) decide(c call) outcome {
 }
 
 func (l *ledger) decideFor(e *entry, c call) outcome {
+	if c.keyed && !e.first.IsZero() && c.at.Sub(e.first) >= keyWindow {
+		e.first, e.stored = time.Time{}, 0 // the key is forgotten: the next call under it is a first one
+	}
+	known := c.keyed && !e.first.IsZero()
 	switch {
-	case c.fail != 0:
-		return outcome{status: c.fail, problem: fmt.Errorf("the payload asks for this failure; nothing was done")}
-	case !c.keyed || e.Effects == 0:
-		l.serial[c.path]++
-		e.Effects++
-		e.Resource = fmt.Sprintf("%s/%d", c.path, 1000+l.serial[c.path])
-		e.Resources = appendNewest(e.Resources, e.Resource)
-		e.payload = c.payload
-		e.Running = true
-		return outcome{status: http.StatusCreated, resource: e.Resource, first: true}
-	case c.payload != e.payload:
+	case known && c.payload != e.payload:
 		return outcome{status: http.StatusUnprocessableEntity, problem: fmt.Errorf(
 			"Idempotency-Key %q was used with another payload; send that payload again, or take a new key", c.key)}
-	case e.Running:
+	case known && e.Running:
 		return outcome{status: http.StatusConflict, problem: fmt.Errorf(
 			"the first call with Idempotency-Key %q is still running; send the same call again later", c.key)}
+	case known && e.stored != 0:
+		return outcome{status: e.stored, replayed: true, problem: errors.New("the failure that is stored under this key, for as long as the key is remembered")}
+	case known:
+		return outcome{status: http.StatusOK, resource: e.Resource, replayed: true}
+	case c.fail != 0:
+		if c.keyed {
+			e.first, e.payload, e.stored = c.at, c.payload, c.fail
+		}
+		return outcome{status: c.fail, problem: errors.New("the payload asks for this failure; nothing was done")}
 	}
-	return outcome{status: http.StatusOK, resource: e.Resource, replayed: true}
+	l.serial[c.path]++
+	e.Effects++
+	e.Resource = fmt.Sprintf("%s/%d", c.path, 1000+l.serial[c.path])
+	e.Resources = appendNewest(e.Resources, e.Resource)
+	e.payload, e.first = c.payload, c.at
+	e.Running = true
+	return outcome{status: http.StatusCreated, resource: e.Resource, first: true}
 }
 
 // settled ends the time in which a first call is running.

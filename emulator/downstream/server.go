@@ -16,8 +16,14 @@
 //	S4  A call that is refused, held and dropped before apply, or told to fail by its
 //	    payload {"fail": 500}, has no effect; one dropped after apply has, and the
 //	    ledger shows it.
-//	S5  With the switch downstream.idempotency off keys are forgotten: each call is
+//	    At the CRM that failure is stored under the key and given again, marked
+//	    Idempotent-Replayed: true, for as long as the key is remembered.
+//	S5  The CRM remembers a key for 24 hours of the hub's clock. After that, a call
+//	    under it is a first one: a new effect.
+//	S6  With the switch downstream.idempotency off keys are forgotten: each call is
 //	    a new effect and a new resource. The ledger still counts them under their key.
+//	S7  An answer of a rule with a status of 3xx has a Location at another host. With
+//	    the switch downstream.reply-ends off, the bodies of replies never end.
 //
 // Rules of emulator/control see one operation, "call", whose entity is the path.
 // Held before apply, a call has not arrived at the system yet: nothing is known
@@ -150,6 +156,7 @@ func (s *Server) call(w http.ResponseWriter, r *http.Request, path string) {
 		s.obey(w, r, c, d, event)
 		return
 	}
+	c.at = s.hub.Now()
 	c.keyed = path == "/customers" && !s.hub.Off("downstream.idempotency")
 	o := s.ledger.decide(c)
 	d := s.hub.After(r.Context(), op)
@@ -171,6 +178,9 @@ func (s *Server) obey(w http.ResponseWriter, r *http.Request, c call, d control.
 		if d.RetryAfter > 0 {
 			w.Header().Set("Retry-After", strconv.Itoa(int(math.Ceil(d.RetryAfter.Seconds()))))
 		}
+		if d.Status >= 300 && d.Status <= 399 {
+			w.Header().Set("Location", "http://elsewhere.invalid"+c.path)
+		}
 		s.reply(w, c, outcome{
 			status:   cmp.Or(d.Status, http.StatusInternalServerError),
 			problem:  errors.New(cmp.Or(d.Description, "a fault rule answers this")),
@@ -190,15 +200,28 @@ func (s *Server) reply(w http.ResponseWriter, c call, o outcome, event control.E
 	s.ledger.replied(c, Reply{At: s.hub.Now(), Status: o.status, Replayed: o.replayed, Resource: o.resource})
 	event.Status, event.Replayed = o.status, o.replayed
 	s.hub.Record(event)
+	if o.replayed {
+		w.Header().Set("Idempotent-Replayed", "true")
+	}
 	if o.problem != nil {
 		problem(w, o.status, o.problem)
 		return
 	}
 	w.Header().Set("Location", o.resource)
-	if o.replayed {
-		w.Header().Set("Idempotent-Replayed", "true")
-	}
 	write(w, o.status, map[string]string{"id": o.resource[strings.LastIndexByte(o.resource, '/')+1:]})
+	if s.hub.Off("downstream.reply-ends") {
+		endless(w)
+	}
+}
+
+// endless writes until nobody reads any more.
+func endless(w io.Writer) {
+	line := bytes.Repeat([]byte(" "), 4096)
+	for {
+		if _, err := w.Write(line); err != nil {
+			return
+		}
+	}
 }
 
 // read checks a request and its body. Of a refused one it returns what is known,
@@ -231,10 +254,8 @@ func (s *Server) read(w http.ResponseWriter, r *http.Request, path, client strin
 	if err != nil {
 		return refuse(http.StatusBadRequest, err)
 	}
-	if path == "/letters" {
-		if c.fail, err = failOf(object); err != nil {
-			return refuse(http.StatusBadRequest, err)
-		}
+	if c.fail, err = failOf(object); err != nil {
+		return refuse(http.StatusBadRequest, err)
 	}
 	if c.payload, err = normalForm(object); err != nil {
 		return refuse(http.StatusBadRequest, err)

@@ -112,7 +112,7 @@ func broken(before, after *claim.Claim, fromTake, asserted bool) string {
 		return "C2: a completed claim changed"
 	case after.Fingerprint != before.Fingerprint || after.ID != before.ID:
 		return "C7: the fingerprint changed"
-	case after.Keyed && !before.Keyed && !(before.Status == claim.Failed && (asserted || before.Failure.Outcome == claim.EffectNone)):
+	case after.Keyed && !before.Keyed && (before.Status != claim.Failed || !asserted && before.Failure.Outcome != claim.EffectNone):
 		return "keyless became keyed while a call without a key may have had an effect"
 	case after.Run < before.Run:
 		return "a run never goes back"

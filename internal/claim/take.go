@@ -90,7 +90,7 @@ func Take(stands *Claim, age time.Duration, ask Ask, owner string, t Terms) (nex
 		return old, Verdict{Kind: Over, Claim: old}, false
 	case old.Status == Failed && tooOld:
 		return old, Verdict{Kind: Refused, Reason: TooOld, Claim: old}, false
-	case old.Status == Failed && !settled(old, ask) && !(old.Keyed && ask.Keyed):
+	case old.Status == Failed && !settled(old, ask) && (!old.Keyed || !ask.Keyed):
 		// Without a key on both sides, a call whose outcome is not known is made again
 		// only if somebody vouches that there was none.
 		next = fail(old, owner, Failure{OutcomeUnknown, "an earlier run may have had an effect, and nobody asserts that it had none", EffectUnknown}, t)

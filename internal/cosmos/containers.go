@@ -34,7 +34,7 @@ type container struct {
 // containers is the one table.
 var containers = []container{
 	{id: containerClaims, key: "/id", ttl: perItem},
-	{id: containerExecutions, key: "/executionId", ttl: int32(90 * 24 * time.Hour / time.Second), indexed: []string{"/kind/?"}},
+	{id: containerExecutions, key: "/executionId", ttl: int32(90 * 24 * time.Hour / time.Second), indexed: []string{"/kind/?", "/status/?"}},
 	{id: containerInventory, key: "/sku", ttl: perItem},
 	{id: containerWebhooks, key: "/resource", ttl: perItem},
 }

@@ -87,7 +87,7 @@ func TestWhatAnAnswerMeans(t *testing.T) { // K1
 				wantError(t, err, c.create)
 				_, err = record.Replace(t.Context(), sample("82f3"), `"e1"`)
 				wantError(t, err, c.edit)
-				_, err = w.db.Executions().Change(t.Context(), "e1", execution.Change{}, `"e1"`)
+				_, err = w.db.Executions().Change(t.Context(), "e1", execution.Change{From: execution.Running}, `"e1"`)
 				wantError(t, err, c.edit)
 				if said := err.Error(); strings.Contains(said, "\n") || !strings.Contains(said, fmt.Sprint(c.status)) || !strings.Contains(said, "why") || !strings.Contains(said, "a-1") {
 					t.Errorf("the error says %q, want status, reason and activity in one line", said)

@@ -5,11 +5,9 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
-	"time"
 
 	"github.com/Azure/azure-sdk-for-go/sdk/azcore"
 	"github.com/Azure/azure-sdk-for-go/sdk/data/azcosmos"
-	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
 
 	"oneeffect/internal/execution"
@@ -76,6 +74,7 @@ func (s *ExecutionStore) Load(ctx context.Context, id string) (execution.Stored,
 			return err
 		}
 		stored.ETag = execution.ETag(answer.ETag)
+		stored.At, _ = http.ParseTime(answer.RawResponse.Header.Get("Date"))
 		return decode(answer.Value, &stored.Execution, &stored.Execution.Unknown)
 	})
 	if err != nil {
@@ -147,10 +146,17 @@ func (s *ExecutionStore) Reopen(ctx context.Context, id string, change execution
 }
 
 // patchFor is the change as patch operations, at most seven of the ten that the
-// service takes.
+// service takes. The state that it leaves is a condition of its own: an ETag fits
+// the version that it names, whatever its bearer believes of that.
 func patchFor(change execution.Change) (azcosmos.PatchOperations, error) {
 	var patch azcosmos.PatchOperations
 	var errs []error
+	switch change.From {
+	case execution.Running, execution.Completed, execution.Failed, execution.Cancelled:
+		patch.SetCondition("FROM c WHERE c.status = '" + string(change.From) + "'")
+	default:
+		errs = append(errs, fmt.Errorf("%w: a change from no state, %q", message.ErrRefused, change.From))
+	}
 	put := func(with func(string, any), path string, value any) {
 		text, err := encode(value)
 		errs = append(errs, err)
@@ -189,64 +195,6 @@ func (s *ExecutionStore) Sent(ctx context.Context, entry execution.Entry) error 
 		return nil
 	}
 	return err
-}
-
-const (
-	// No order: the gateway serves none across partitions. No condition on _ts
-	// either, since only the answer says what time it is there; an entry lives for
-	// one send, so nearly all that is found is what a crash left behind.
-	unsent = "SELECT * FROM c WHERE c.kind = @kind"
-
-	unsentPage  = 100
-	unsentPages = 256 // of one round: what is young fills no more, or the next round goes on
-)
-
-// Unsent lists outbox entries older than age by the store's clock.
-func (s *ExecutionStore) Unsent(ctx context.Context, age time.Duration, limit int) ([]execution.Entry, error) {
-	var entries []execution.Entry
-	var next *string
-	for range unsentPages {
-		page, after, err := s.unsentPage(ctx, age, next)
-		if err != nil {
-			return nil, err
-		}
-		entries = append(entries, page...)
-		if after == nil || len(entries) >= limit {
-			break
-		}
-		next = after
-	}
-	return entries[:min(len(entries), max(limit, 0))], nil
-}
-
-func (s *ExecutionStore) unsentPage(ctx context.Context, least time.Duration, from *string) (old []execution.Entry, next *string, err error) {
-	o := &operation{name: "list unsent outbox entries"}
-	err = s.d.onItems(ctx, o, containerExecutions, func(ctx context.Context, items *azcosmos.ContainerClient) error {
-		page, err := items.NewQueryItemsPager(unsent, azcosmos.NewPartitionKey(), &azcosmos.QueryOptions{
-			PageSizeHint: unsentPage, ContinuationToken: from,
-			QueryParameters: []azcosmos.QueryParameter{{Name: "@kind", Value: execution.KindOutbox}},
-		}).NextPage(ctx)
-		if err != nil {
-			return err
-		}
-		next = page.ContinuationToken
-		for _, document := range page.Items {
-			since, err := age(page.RawResponse.Header, document)
-			if err != nil {
-				return err
-			}
-			if since < least {
-				continue
-			}
-			var entry execution.Entry
-			if err := json.Unmarshal(document, &entry); err != nil {
-				return fmt.Errorf("decode: %w: %w", message.ErrRefused, err)
-			}
-			old = append(old, entry)
-		}
-		return nil
-	})
-	return old, next, err
 }
 
 // do is onItems with the session of one execution.

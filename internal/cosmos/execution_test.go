@@ -47,18 +47,31 @@ func (w *world) load(id string) execution.Stored {
 }
 
 // wantUnsent says which outbox entries are found.
-func (w *world) wantUnsent(age time.Duration, limit int, want ...string) {
+func (w *world) wantUnsent(age time.Duration, want ...string) {
 	w.t.Helper()
-	entries, err := w.db.Executions().Unsent(w.t.Context(), age, limit)
-	if err != nil {
-		w.t.Fatal(err)
-	}
+	entries := w.unsent(age)
 	var got []string
 	for _, e := range entries {
 		got = append(got, e.ExecutionID)
 	}
 	if fmt.Sprint(got) != fmt.Sprint(want) {
 		w.t.Errorf("entries older than %v are of %v, want %v", age, got, want)
+	}
+}
+
+// unsent follows the outbox to its end.
+func (w *world) unsent(age time.Duration) []execution.Entry {
+	w.t.Helper()
+	var all []execution.Entry
+	for from := execution.Cursor(""); ; {
+		entries, next, err := w.db.Executions().Unsent(w.t.Context(), age, from)
+		if err != nil {
+			w.t.Fatal(err)
+		}
+		if all = append(all, entries...); next == "" {
+			return all
+		}
+		from = next
 	}
 }
 
@@ -71,9 +84,8 @@ func TestAnExecutionAndItsOutboxEntryAreOneWrite(t *testing.T) { // E6
 		if got := text(t, stored.Execution); got != text(t, want) || stored.ETag != etag {
 			t.Errorf("loaded %s under %s\nwant %s under %s", got, stored.ETag, text(t, want), etag)
 		}
-		entries, err := w.db.Executions().Unsent(t.Context(), 0, 10)
-		if err != nil || len(entries) != 1 || entries[0] != entry {
-			t.Errorf("the outbox is %v (%v), want %v", entries, err, entry)
+		if entries := w.unsent(0); len(entries) != 1 || entries[0] != entry {
+			t.Errorf("the outbox is %v, want %v", entries, entry)
 		}
 		for _, r := range w.wire.wantOperations(t, 3)[:1] {
 			if r.Header.Get("X-Ms-Cosmos-Batch-Atomic") != "True" {
@@ -94,7 +106,7 @@ func TestARefusedBatchLeavesNothing(t *testing.T) { // E6
 		again.Request = "sha256:another"
 		_, err := w.db.Executions().Create(t.Context(), again, entry)
 		wantError(t, err, message.ErrExists)
-		w.wantUnsent(0, 10)
+		w.wantUnsent(0)
 		if stored := w.load("e1"); stored.ETag != etag || stored.Execution.Request != "sha256:00" {
 			t.Errorf("a second create changed the execution: %s", text(t, stored.Execution))
 		}
@@ -126,7 +138,7 @@ func TestALostBatchIsUnknownAndStandsWhole(t *testing.T) { // E6, K1
 		if got := w.load("e1"); got.Execution.Status != execution.Running {
 			t.Errorf("the execution is %s, want it RUNNING", got.Execution.Status)
 		}
-		w.wantUnsent(0, 10, "e1")
+		w.wantUnsent(0, "e1")
 	})
 }
 
@@ -136,7 +148,7 @@ func TestAChangeHappensOnceUnderItsTicket(t *testing.T) { // E1
 		ticket := w.create("e1")
 		at := time.Date(2026, 11, 30, 17, 5, 0, 5, time.UTC)
 		change := execution.Change{
-			Status: execution.Completed, EndedAt: at,
+			From: execution.Running, Status: execution.Completed, EndedAt: at,
 			Result: &execution.Result{Ref: "/customers/<1>", Digest: "sha256:11", Fence: 3},
 			Note:   execution.Note{At: at, What: "completed", From: execution.Running, To: execution.Completed, Run: 1, Fence: 3},
 		}
@@ -166,6 +178,110 @@ func TestAChangeHappensOnceUnderItsTicket(t *testing.T) { // E1
 	})
 }
 
+// Whoever brings the ETag of an execution that has ended says that it is running.
+func TestAChangeLeavesTheStateThatItSays(t *testing.T) { // E1
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		ticket := w.create("e1")
+		change := execution.Change{From: execution.Running, Status: execution.Completed, Note: execution.Note{What: "completed"}}
+		etag, err := w.db.Executions().Change(t.Context(), "e1", change, ticket)
+		if err != nil {
+			t.Fatal(err)
+		}
+		_, err = w.db.Executions().Change(t.Context(), "e1", change, etag)
+		wantError(t, err, message.ErrConflict)
+		change.From = execution.Failed
+		_, err = w.db.Executions().Reopen(t.Context(), "e1", change, execution.OutboxEntry("e1", "e1/run/2", 2), etag)
+		wantError(t, err, message.ErrConflict)
+		w.wantUnsent(0, "e1")
+		if stored := w.load("e1"); stored.ETag != etag || len(stored.Execution.History) != 2 {
+			t.Errorf("a refused change left %s", text(t, stored.Execution))
+		}
+		change.From = ""
+		_, err = w.db.Executions().Change(t.Context(), "e1", change, etag)
+		wantError(t, err, message.ErrRefused)
+	})
+}
+
+func TestExecutionsAreListedByStateAndLastWrite(t *testing.T) { // E4 E5, K4
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		const n = 230 // more than two pages
+		for i := range n {
+			w.create(fmt.Sprintf("old-%03d", i))
+		}
+		ended := w.create("ended")
+		if _, err := w.db.Executions().Change(t.Context(), "ended", execution.Change{
+			From: execution.Running, Status: execution.Failed, Note: execution.Note{What: "failed"},
+		}, ended); err != nil {
+			t.Fatal(err)
+		}
+		w.hub.Jump(time.Minute)
+		w.create("young")
+		unchanged := func(in execution.Status, least, most time.Duration) map[string]bool {
+			found := map[string]bool{}
+			for from := execution.Cursor(""); ; {
+				ids, next, err := w.db.Executions().Unchanged(t.Context(), in, least, most, from)
+				if err != nil {
+					t.Fatal(err)
+				}
+				for _, id := range ids {
+					if found[id] {
+						t.Errorf("%s is listed twice", id)
+					}
+					found[id] = true
+				}
+				if from = next; from == "" {
+					return found
+				}
+			}
+		}
+		if found := unchanged(execution.Running, 30*time.Second, time.Hour); len(found) != n || found["young"] || found["ended"] {
+			t.Errorf("%d are running for half a minute, want %d", len(found), n)
+		}
+		if found := unchanged(execution.Running, 0, 30*time.Second); len(found) != 1 || !found["young"] {
+			t.Errorf("written within half a minute: %v, want the young one", found)
+		}
+		if found := unchanged(execution.Failed, 0, time.Hour); len(found) != 1 || !found["ended"] {
+			t.Errorf("failed: %v, want the one that ended", found)
+		}
+		w.wire.forget()
+		if found := unchanged(execution.Running, time.Hour, 24*time.Hour); len(found) > 0 {
+			t.Errorf("running for an hour: %v", found)
+		}
+		w.wire.wantOperations(t, 1)
+	})
+}
+
+func TestAReDispatchIsCountedOnceBesideItsExecution(t *testing.T) { // E5
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		ticket := w.create("e1")
+		_, err := w.db.Executions().Redispatched(t.Context(), "e1")
+		wantError(t, err, message.ErrNotFound)
+		first, _ := execution.Again(w.load("e1").Execution, nil, 0, time.Minute)
+		if err := w.db.Executions().Redispatch(t.Context(), first, ""); err != nil {
+			t.Fatal(err)
+		}
+		wantError(t, w.db.Executions().Redispatch(t.Context(), first, ""), message.ErrExists)
+		w.hub.Jump(time.Minute)
+		counted, err := w.db.Executions().Redispatched(t.Context(), "e1")
+		if err != nil || counted.Redispatch != first || counted.Age != time.Minute {
+			t.Errorf("%+v, %v, want %+v a minute ago", counted, err, first)
+		}
+		second := first
+		second.Count++
+		if err := w.db.Executions().Redispatch(t.Context(), second, counted.ETag); err != nil {
+			t.Fatal(err)
+		}
+		wantError(t, w.db.Executions().Redispatch(t.Context(), second, counted.ETag), message.ErrConflict)
+		if stored := w.load("e1"); stored.ETag != ticket {
+			t.Errorf("the ticket %s does not fit any more: %s", ticket, stored.ETag)
+		}
+		w.wantUnsent(0, "e1") // of its creation, and no other
+	})
+}
+
 func TestAFailureAndThenARecordLeaveTheRestAsItWas(t *testing.T) { // E3
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t)
@@ -173,14 +289,14 @@ func TestAFailureAndThenARecordLeaveTheRestAsItWas(t *testing.T) { // E3
 		at := time.Date(2026, 11, 30, 17, 5, 0, 0, time.UTC)
 		failure := &execution.Failure{Reason: "AttemptsExhausted", Description: "8 starts", Outcome: "unknown", Fence: 8}
 		etag, err := w.db.Executions().Change(t.Context(), "e1", execution.Change{
-			Status: execution.Failed, EndedAt: at, Failure: failure,
+			From: execution.Running, Status: execution.Failed, EndedAt: at, Failure: failure,
 			Note: execution.Note{At: at, What: "failed", Run: 1},
 		}, etag)
 		if err != nil {
 			t.Fatal(err)
 		}
 		if _, err := w.db.Executions().Change(t.Context(), "e1", execution.Change{
-			Status: execution.Failed, Note: execution.Note{At: at, What: "seen", Run: 1},
+			From: execution.Failed, Status: execution.Failed, Note: execution.Note{At: at, What: "seen", Run: 1},
 		}, etag); err != nil {
 			t.Fatal(err)
 		}
@@ -208,7 +324,7 @@ func TestRemovingAnOutboxEntryThatIsGoneIsNoError(t *testing.T) { // E6
 				t.Fatal(err)
 			}
 		}
-		w.wantUnsent(0, 10)
+		w.wantUnsent(0)
 
 		rule := w.arm(control.Rule{Match: control.Match{Service: "cosmos", Operation: "delete"}, Do: "answer", Status: 404, Condition: "NotFound/1002"})
 		err := w.db.Executions().Sent(t.Context(), entry)
@@ -225,13 +341,11 @@ func TestUnsentEntriesAreOldByTheStoresClock(t *testing.T) { // E6, K4
 		w.create("e1")
 		time.Sleep(40 * time.Second)
 		w.create("e2")
-		w.wantUnsent(0, 10, "e1", "e2")
-		w.wantUnsent(30*time.Second, 10, "e1")
-		w.wantUnsent(time.Minute, 10)
+		w.wantUnsent(0, "e1", "e2")
+		w.wantUnsent(30*time.Second, "e1")
+		w.wantUnsent(time.Minute)
 		w.hub.Jump(time.Minute)
-		w.wantUnsent(time.Minute, 10, "e1", "e2")
-		w.wantUnsent(time.Minute, 1, "e1")
-		w.wantUnsent(0, 0)
+		w.wantUnsent(time.Minute, "e1", "e2")
 	})
 }
 
@@ -253,11 +367,7 @@ func TestUnsentEntriesAreFoundBehindPagesOfYoungOnes(t *testing.T) { // E6
 		w.hub.Jump(20 * time.Second)
 		w.create("latest")
 		w.hub.Jump(-time.Second)
-		entries, err := w.db.Executions().Unsent(t.Context(), 10*time.Second, 1000)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if len(entries) != 121 {
+		if entries := w.unsent(10 * time.Second); len(entries) != 121 {
 			t.Errorf("%d entries are older than 10s, want the 121 written before the jump", len(entries))
 		}
 	})
@@ -280,7 +390,7 @@ func TestALoadIsNoOlderThanWhatThisProcessHasSeen(t *testing.T) { // K5
 		if _, err := other.PatchItem(t.Context(), azcosmos.NewPartitionKeyString("e1"), "e1", patch, &azcosmos.ItemOptions{IfMatchEtag: new(azcore.ETag(ticket))}); err != nil {
 			t.Fatal(err)
 		}
-		_, err := w.db.Executions().Change(t.Context(), "e1", execution.Change{Status: execution.Cancelled}, ticket)
+		_, err := w.db.Executions().Change(t.Context(), "e1", execution.Change{From: execution.Running, Status: execution.Cancelled}, ticket)
 		wantError(t, err, message.ErrConflict)
 		w.wire.forget()
 		w.load("e1")

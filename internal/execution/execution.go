@@ -59,8 +59,9 @@ func New(id, taskType string, payload jsontext.Value, request string, now time.T
 
 // The kinds of document that share an execution's partition.
 const (
-	KindExecution = "execution"
-	KindOutbox    = "outbox"
+	KindExecution  = "execution"
+	KindOutbox     = "outbox"
+	KindRedispatch = "redispatch"
 )
 
 // Result says where the result is and how to know it again.

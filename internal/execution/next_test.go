@@ -46,18 +46,18 @@ func failure(run int) message.Event {
 func TestEveryEventInEveryState(t *testing.T) {
 	completed := func(what string, from execution.Status, run int, digest string) execution.Change {
 		return execution.Change{
-			Status: execution.Completed, EndedAt: now, Result: &execution.Result{Ref: "/customers/7", Digest: digest, Fence: 5},
+			From: from, Status: execution.Completed, EndedAt: now, Result: &execution.Result{Ref: "/customers/7", Digest: digest, Fence: 5},
 			Note: execution.Note{At: now, What: what, From: from, To: execution.Completed, Run: run, Fence: 5},
 		}
 	}
 	failed := func(run int) execution.Change {
 		return execution.Change{
-			Status: execution.Failed, EndedAt: now, Failure: &execution.Failure{Reason: "OutcomeUnknown", Description: "cut off", Outcome: "unknown", Fence: 5},
+			From: execution.Running, Status: execution.Failed, EndedAt: now, Failure: &execution.Failure{Reason: "OutcomeUnknown", Description: "cut off", Outcome: "unknown", Fence: 5},
 			Note: execution.Note{At: now, What: "failed", From: execution.Running, To: execution.Failed, Run: run, Fence: 5, Detail: "OutcomeUnknown"},
 		}
 	}
 	recorded := func(status execution.Status, endedAt time.Time, what string, run int, detail string) execution.Change {
-		return execution.Change{Status: status, EndedAt: endedAt, Note: execution.Note{At: now, What: what, Run: run, Fence: 5, Detail: detail}}
+		return execution.Change{From: status, Status: status, EndedAt: endedAt, Note: execution.Note{At: now, What: what, Run: run, Fence: 5, Detail: detail}}
 	}
 	const same, other = "sha256:first", "sha256:other"
 	nothing := execution.Change{}

@@ -24,7 +24,7 @@ func (o Operator) note(what string, from, to Status, run int, now time.Time) Not
 func Cancel(stands Execution, o Operator, now time.Time) (Change, Decision, error) {
 	switch stands.Status {
 	case Running:
-		return Change{Status: Cancelled, EndedAt: now, Note: o.note("cancelled", Running, Cancelled, stands.Run, now)}, Transition, nil
+		return Change{From: Running, Status: Cancelled, EndedAt: now, Note: o.note("cancelled", Running, Cancelled, stands.Run, now)}, Transition, nil
 	case Cancelled:
 		return Change{}, NoOp, nil
 	}
@@ -67,7 +67,7 @@ func Replay(stands Execution, o Operator, asserted bool, settle time.Duration, n
 	if asserted {
 		note.What = "replayed, asserting that nothing was applied"
 	}
-	return Change{Status: Running, Note: note, Reopened: &Reopened{Run: run, Deadline: deadline, Asserted: asserted}}, Transition, nil
+	return Change{From: Failed, Status: Running, Note: note, Reopened: &Reopened{Run: run, Deadline: deadline, Asserted: asserted}}, Transition, nil
 }
 
 // Resolve closes a failed execution as applied, from its claim, which an operator
@@ -82,7 +82,7 @@ func Resolve(stands Execution, c message.Completed, o Operator, now time.Time) (
 	note := o.note("resolved", Failed, Completed, c.Run, now)
 	note.Fence = c.Fence
 	return Change{
-		Status: Completed, EndedAt: now,
+		From: Failed, Status: Completed, EndedAt: now,
 		Result: &Result{Ref: c.ResultRef, Digest: c.ResultDigest, Fence: c.Fence}, Note: note,
 	}, Transition, nil
 }

@@ -29,7 +29,7 @@ func lifetimes() []Relation {
 		}},
 		{"H13", "all automatic calls are made while the downstream remembers the key; before every call, now + T_call < firstCallAt + W_k − m_k", func(c *check, t terms) {
 			for _, h := range t.handlers {
-				if h.keyed {
+				if h.keyed || h.window.value > 0 { // of several steps, some may have a key
 					c.atMost(h.story, h.window.less(t.keyMargin), "the downstream may have forgotten the key of a late call"+second)
 				}
 			}

@@ -78,7 +78,7 @@ var oracle = map[string]func(Settings) bool{
 	},
 	"H13": func(s Settings) bool {
 		return everyHandler(s, func(h Handler) bool {
-			return !h.Keyed || storyOf(s, h) <= h.KeyWindow.Value-s.Worker.KeyMargin.Value
+			return !h.Keyed && h.KeyWindow.Value == 0 || storyOf(s, h) <= h.KeyWindow.Value-s.Worker.KeyMargin.Value
 		})
 	},
 	"H14": func(s Settings) bool { return s.Orchestrator.ReplayAge.Value <= s.TaskLife.Value },

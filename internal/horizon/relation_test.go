@@ -366,29 +366,28 @@ func TestEveryRemedyHelps(t *testing.T) {
 	}
 }
 
-func TestTheLockThatTheFirstMessageShows(t *testing.T) {
+func TestTheLockThatAMessageShows(t *testing.T) {
 	lock := Is("-lock", 5*time.Minute)
-	enqueued := time.Date(2026, 5, 4, 3, 2, 1, 0, time.UTC)
 	for _, test := range []struct {
-		what            string
-		lock            Duration
-		enqueued, until time.Time
-		want            bool
+		what   string
+		lock   Duration
+		atMost time.Duration
+		want   bool
 	}{
-		{"a fresh message under the lock that was told", lock, enqueued, enqueued.Add(5 * time.Minute), false},
-		{"one that lay in the queue for an hour", lock, enqueued, enqueued.Add(65 * time.Minute), false},
-		{"a second of unevenness", lock, enqueued, enqueued.Add(5*time.Minute - time.Second), false},
-		{"a lock of a minute", lock, enqueued, enqueued.Add(time.Minute), true},
-		{"a lock of a minute after four in the queue: it cannot be told", lock, enqueued, enqueued.Add(5 * time.Minute), false},
-		{"no stamp", lock, time.Time{}, enqueued, false},
-		{"no lock, as with one that is not settled", lock, enqueued, time.Time{}, false},
-		{"no setting", Duration{}, enqueued, enqueued.Add(time.Minute), false},
+		{"a fresh message under the lock that was told", lock, 5 * time.Minute, false},
+		{"one that lay in the queue for an hour", lock, 65 * time.Minute, false},
+		{"nodes whose clocks differ", lock, 270 * time.Second, false},
+		{"more than they may", lock, 270*time.Second - 1, true},
+		{"a lock of a minute", lock, time.Minute, true},
+		{"a lock of a minute after four in the queue: it cannot be told", lock, 5 * time.Minute, false},
+		{"no stamps", lock, 0, false},
+		{"no setting", Duration{}, time.Minute, false},
 	} {
-		v, wrong := ObservedLock(test.lock, test.enqueued, test.until)
+		v, wrong := ObservedLock(test.lock, test.atMost)
 		if wrong != test.want {
 			t.Errorf("%s: wrong %v, want %v", test.what, wrong, test.want)
 		}
-		if text := v.Error(); wrong && (!strings.Contains(text, "-lock 5m") || !strings.Contains(text, "1m at most")) {
+		if text := v.Error(); wrong && (!strings.HasPrefix(text, "H1: -lock 5m must be the LockDuration") || !strings.Contains(text, "at most "+short(test.atMost.Round(time.Millisecond)))) {
 			t.Errorf("%s: %q", test.what, text)
 		}
 	}

@@ -9,10 +9,11 @@ type Delivery struct {
 	MessageID     string
 	CorrelationID string
 	Body          []byte
-	Count         int       // 1 on the first delivery
-	Sequence      int64     // the broker's number of this message
-	Taken         time.Time // broker time when the lock was taken: LockedUntil less the lock's duration
-	Received      time.Time // this process's clock at that moment, or a little later
+	Count         int           // 1 on the first delivery
+	Sequence      int64         // the broker's number of this message
+	Taken         time.Time     // broker time when the lock was taken: LockedUntil less the lock's duration
+	Received      time.Time     // this process's clock at that moment, or a little later
+	LockAtMost    time.Duration // what the lock lasts at most, by two stamps of the broker's; zero if it gave none
 }
 
 // BrokerNow is what the broker's clock shows now, by our own clock's rate alone:

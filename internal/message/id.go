@@ -7,7 +7,7 @@ import (
 )
 
 // Limits of the names that travel. The service allows 128 characters for a
-// MessageID; the longest we make is an ExecutionID and 27 more.
+// MessageID; the longest we make is an ExecutionID and 32 more, those of a copy.
 const (
 	MaxExecutionID = 96
 	MaxType        = 64

@@ -113,7 +113,7 @@ func TestARequestCreatesAnExecutionAndItsTaskCarriesTheTicket(t *testing.T) { //
 		if same.Code != http.StatusNotModified || same.Body.Len() > 0 {
 			t.Errorf("GET with its ETag: %d, %q", same.Code, same.Body)
 		}
-		if left, err := b.Store.Unsent(t.Context(), -time.Hour, 10); err != nil || len(left) > 0 {
+		if left, _, err := b.Store.Unsent(t.Context(), -time.Hour, ""); err != nil || len(left) > 0 {
 			t.Errorf("outbox: %v, %v", left, err)
 		}
 	})
@@ -328,7 +328,7 @@ func TestTheRelaySendsWhatTheQueueDidNotTake(t *testing.T) { // E6
 		if err != nil || task.ExecutionETag != string(stands.ETag) {
 			t.Errorf("ticket %q, the execution's ETag is %q (%v)", task.ExecutionETag, stands.ETag, err)
 		}
-		if left, err := b.Store.Unsent(t.Context(), 0, 10); err != nil || len(left) > 0 {
+		if left, _, err := b.Store.Unsent(t.Context(), 0, ""); err != nil || len(left) > 0 {
 			t.Errorf("outbox: %v, %v", left, err)
 		}
 	})

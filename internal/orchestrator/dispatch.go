@@ -44,12 +44,16 @@ func (o *Orchestrator) dispatch(ctx context.Context, e execution.Execution, entr
 // maxRelayed bounds one round of the relay.
 const maxRelayed = 100
 
-// Relay sends what a crash left in the outbox, until ctx ends.
+// Relay sends what a crash left in the outbox, until ctx ends. A round that has had
+// its fill is gone on with by the next: entries that cannot be sent keep none of
+// the others waiting.
 func (o *Orchestrator) Relay(ctx context.Context) error {
 	tick := time.NewTicker(o.RelayPeriod)
 	defer tick.Stop()
+	var from execution.Cursor
 	for {
-		if err := o.relay(ctx); err != nil && ctx.Err() == nil {
+		var err error
+		if from, err = o.relay(ctx, from); err != nil && ctx.Err() == nil {
 			o.Log.LogAttrs(ctx, slog.LevelWarn, "relay", slog.Any("err", err))
 		}
 		select {
@@ -60,19 +64,26 @@ func (o *Orchestrator) Relay(ctx context.Context) error {
 	}
 }
 
-func (o *Orchestrator) relay(ctx context.Context) error {
-	entries, err := o.Store.Unsent(ctx, o.RelayAge, maxRelayed)
-	if err != nil {
-		return fmt.Errorf("read the outbox: %w", err)
-	}
+// relay is one round, from a cursor on; the next one goes on where it says.
+func (o *Orchestrator) relay(ctx context.Context, from execution.Cursor) (execution.Cursor, error) {
 	var errs []error
-	for _, entry := range entries {
-		if ctx.Err() != nil {
+	for relayed := 0; relayed < maxRelayed; {
+		entries, next, err := o.Store.Unsent(ctx, o.RelayAge, from)
+		if err != nil { // of the cursor too, if it has grown too old
+			return "", errors.Join(append(errs, fmt.Errorf("read the outbox: %w", err))...)
+		}
+		for _, entry := range entries {
+			if ctx.Err() != nil {
+				return from, errors.Join(errs...)
+			}
+			errs = append(errs, o.resend(ctx, entry))
+		}
+		relayed += len(entries)
+		if from = next; from == "" {
 			break
 		}
-		errs = append(errs, o.resend(ctx, entry))
 	}
-	return errors.Join(errs...)
+	return from, errors.Join(errs...)
 }
 
 // resend looks first: the ticket is the ETag that stands, and a run that has ended,

@@ -2,6 +2,7 @@ package orchestrator_test
 
 import (
 	"context"
+	"fmt"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -48,11 +49,40 @@ func TestTheRelayForgetsARunThatHasEndedAndNoneThatAReplicaDoesNotKnow(t *testin
 					b.deliver(t, completion("82f3", string(etag), "sha256:one"), 1)
 				}
 				b.relayFor(t, 2*time.Minute)
-				left, err := b.Store.Unsent(t.Context(), 0, 10)
+				left, _, err := b.Store.Unsent(t.Context(), 0, "")
 				if err != nil || len(left) != test.left || len(b.sent) > 0 {
 					t.Errorf("%d entries left, %v, and %d tasks sent, want %d and none", len(left), err, len(b.sent), test.left)
 				}
 			})
 		})
 	}
+}
+
+// A hundred tasks that nobody can send, and one behind them that anybody can.
+func TestWhatCannotBeSentKeepsNothingElseWaiting(t *testing.T) { // E6
+	inBubble(t, func(t *testing.T, b *bench) {
+		b.failSends(message.ErrRefused)
+		for i := range 101 {
+			b.create(t, fmt.Sprintf("e%03d", i))
+		}
+		b.failSends(nil)
+		last := "" // of the listing, whatever its order
+		for from := execution.Cursor(""); last == "" || from != ""; {
+			entries, next, err := b.Store.Unsent(t.Context(), 0, from)
+			if err != nil {
+				t.Fatal(err)
+			}
+			last, from = entries[len(entries)-1].ExecutionID, next
+		}
+		b.Send = func(ctx context.Context, m message.Message) error {
+			if m.CorrelationID != last {
+				return message.ErrRefused
+			}
+			return b.send(ctx, m)
+		}
+		b.relayFor(t, 2*time.Minute)
+		if len(b.sent) != 1 || b.sent[0].ID != last {
+			t.Errorf("sent %v, want the task of %s", b.sent, last)
+		}
+	})
 }

@@ -40,6 +40,9 @@ func (p *pump) take(m *azservicebus.ReceivedMessage, received time.Time) *delive
 	}
 	if m.LockedUntil != nil {
 		d.Taken = m.LockedUntil.Add(-p.LockDuration)
+		if m.EnqueuedTime != nil {
+			d.LockAtMost = m.LockedUntil.Sub(*m.EnqueuedTime)
+		}
 	}
 	d.Body, d.poison = bodyOf(m)
 	return d

@@ -26,11 +26,39 @@ func TestAMessageIsSentReceivedAndCompleted(t *testing.T) {
 		if late := d.Received.Sub(d.Taken); late < 0 || late > time.Second {
 			t.Errorf("the lock was taken %v before the receipt", late)
 		}
+		if d.LockAtMost < lock || d.LockAtMost > lock+time.Second {
+			t.Errorf("the stamps of a fresh message put %v on a lock of %v", d.LockAtMost, lock)
+		}
 		if e := w.settled("82f3"); e.Disposition != "completed" || e.Subject != message.TypeTask || e.Client != "worker-1" {
 			t.Errorf("settled: %+v", e)
 		}
 		stop()
 		w.logged("msg=settled", "task=82f3", "message=82f3", "delivery=1", "disposition=complete", "took=", "entity=tasks")
+	})
+}
+
+// By the broker's stamps a lock never looks shorter than it is, however the message
+// came into the queue.
+func TestTheBoundOnALockIsNeverBelowIt(t *testing.T) {
+	inBubble(t, func(t *testing.T, w *world) {
+		got := make(chan message.Delivery, 2)
+		handle := func(_ context.Context, d message.Delivery) message.Settlement {
+			got <- d
+			if d.MessageID == "old" {
+				return message.Later(10 * time.Minute)
+			}
+			return message.Done()
+		}
+		w.send("tasks", "old")
+		time.Sleep(time.Hour)
+		stop := w.run(w.receiver(), handle)
+		defer stop()
+		if d := <-got; d.LockAtMost < time.Hour+lock || d.LockAtMost > time.Hour+lock+time.Second {
+			t.Errorf("after an hour in the queue: %v", d.LockAtMost)
+		}
+		if d := <-got; d.LockAtMost < lock || d.LockAtMost > 10*time.Minute+lock+time.Second {
+			t.Errorf("of a copy that waited ten minutes: %v", d.LockAtMost)
+		}
 	})
 }
 

@@ -146,6 +146,26 @@ func TestAnOutageOfTheDownstreamIsWaitedOut(t *testing.T) { // W3 C8
 	})
 }
 
+// Without a key there is no second call, so there is no waiting either: the first
+// failure of any kind is final, once, and told.
+func TestAnOutageEndsATaskWithoutAKeyAtItsFirstFailure(t *testing.T) { // D1 W1
+	story(t, func(t *testing.T, w *world) {
+		w.orchestrator()
+		w.worker("worker-1")
+		w.arm(control.Rule{Match: control.Match{Service: "downstream"}, Do: "answer", Status: http.StatusServiceUnavailable})
+		w.submit(`{"executionId":"82f4","type":"letter.print","payload":{}}`)
+		dead := w.until("the dead letter", onBroker("dead-lettered", message.Tasks, "82f4"))
+		if dead.Reason != claim.OutcomeUnknown {
+			t.Errorf("reason %q", dead.Reason)
+		}
+		told := w.until("the failure is told", func(e control.Event) bool { return e.Kind == "enqueued" && e.Subject == message.TypeFailed })
+		if told.Seq > dead.Seq {
+			t.Error("dead-lettered before it was told")
+		}
+		w.wantLedger("/letters", 1, 0)
+	})
+}
+
 // Longer without work than a token lives (two hours): links are kept or replaced,
 // tokens renewed, and the next task is done at once.
 func TestAnIdleWorkerIsReadyAfterHours(t *testing.T) {

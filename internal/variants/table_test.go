@@ -128,7 +128,9 @@ var table = []variant{
 	},
 	{
 		"C10", "a failure is told before it is written", "claim/take.go",
-		`		return next, Verdict{Kind: Over, Claim: next}, true`, `		return next, Verdict{Kind: Over, Claim: next}, false`,
+		`		next = fail(old, owner, *f, t)
+		return next, Verdict{Kind: Over, Claim: next}, true`, `		next = fail(old, owner, *f, t)
+		return next, Verdict{Kind: Over, Claim: next}, false`,
 		"claim.TestAKeylessCallThatMayHaveBeenMadeIsFailedOnce",
 	},
 	{
@@ -192,6 +194,11 @@ var table = []variant{
 		"W1", "another version's keyless step is gone on with", "claim/take.go",
 		`case !ask.Keyed && old.KeylessStep != ask.KeylessStep:`, `case old.Status == Cancelled:`,
 		"worker.TestAClaimOfAnotherKeylessStepIsNotGoneOnWith",
+	},
+	{
+		"W1", "a replay calls again without a key although nobody vouches", "claim/take.go",
+		`case old.Status == Failed && !settled(old, ask) && (!old.Keyed || !ask.Keyed):`, `case old.Status == Failed && ask.Run > 100:`,
+		"worker.TestAReplayCallsAgainWithoutAKeyOnlyIfSomebodyVouches",
 	},
 	{
 		"W2", "a keyed call is made after the downstream may have forgotten", "worker/call.go",

@@ -314,6 +314,33 @@ func TestAClaimThatBeganKeylessKeepsItsRules(t *testing.T) { // W1 W2
 	})
 }
 
+// A call may have been made in the first run. An operator's replay makes a second
+// only with the assertion that there was none; by mistake without it, none.
+func TestAReplayCallsAgainWithoutAKeyOnlyIfSomebodyVouches(t *testing.T) { // W1
+	for _, asserted := range []bool{false, true} {
+		inBubble(t, func(t *testing.T, b *bench) {
+			b.keyless()
+			b.answer = func(context.Context, message.Call) message.Outcome {
+				return message.Outcome{Effect: message.EffectUnknown}
+			}
+			b.deliver(t.Context(), 1)
+			b.answer = func(context.Context, message.Call) message.Outcome {
+				return message.Outcome{Effect: message.EffectApplied}
+			}
+			s := b.deliverTask(t.Context(), message.Task{
+				ExecutionID: "82f3", Run: 2, Type: "t", Payload: jsontext.Value(`{}`), Asserted: asserted,
+				Deadline: time.Now().Add(time.Hour), NotAfter: time.Now().Add(time.Hour),
+			}, 1)
+			if asserted && (s.Action != message.Complete || len(b.calls) != 2) {
+				t.Errorf("asserted: %s %s after %d calls, want complete after 2", s.Action, s.Reason, len(b.calls))
+			}
+			if !asserted && (s.Action != message.DeadLetter || s.Reason != claim.OutcomeUnknown || len(b.calls) != 1 || b.stands().Run != 2) {
+				t.Errorf("not asserted: %s %s after %d calls, want it dead-lettered after 1", s.Action, s.Reason, len(b.calls))
+			}
+		})
+	}
+}
+
 // What a handler says of retrying counts for nothing where no key is honoured.
 func TestTheFirstFailureOfAKeylessHandlerIsFinal(t *testing.T) { // W1 D1
 	for _, test := range []struct {
