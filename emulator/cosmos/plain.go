@@ -4,12 +4,14 @@ import (
 	"strconv"
 	"strings"
 	"unicode/utf8"
+
+	"github.com/go-json-experiment/json/jsontext"
 )
 
 // plain reads the JSON that programs mostly send and all that is stored, without
-// making anything but the tree: its strings are parts of the text. What it does
-// not take it leaves to the decoder that says what is wrong: escapes, objects of
-// many members, and whatever is not JSON.
+// making anything but the tree: strings without escapes are parts of the text. What
+// it does not take it leaves to the decoder that says what is wrong: objects of many
+// members, and whatever is not JSON.
 type plain struct {
 	text string
 	at   int
@@ -75,13 +77,20 @@ func (p *plain) word(word string) bool {
 }
 
 func (p *plain) string() (value, bool) {
-	start := p.at + 1
-	for i := start; i < len(p.text); i++ {
+	start, escapes := p.at, false
+	for i := start + 1; i < len(p.text); i++ {
 		switch c := p.text[i]; {
+		case c == '"' && !escapes:
+			p.at = i + 1
+			return p.text[start+1 : i], true
 		case c == '"':
 			p.at = i + 1
-			return p.text[start:i], true
-		case c == '\\' || c < ' ':
+			b, err := jsontext.AppendUnquote(nil, p.text[start:p.at])
+			return string(b), err == nil
+		case c == '\\':
+			escapes = true
+			i++ // which does not end the string
+		case c < ' ':
 			return nil, false
 		}
 	}

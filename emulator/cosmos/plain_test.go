@@ -13,7 +13,7 @@ func FuzzPlainJSONIsReadAsAnyOther(f *testing.F) {
 		`{"id":"a","n":-1.50e+3,"l":[1,"é",{"k":null}],"o":{},"e":[],"t":true,"f":false}`: true,
 		" [ 1 , 2 ]\n": true, `"text"`: true, `0`: true, `-0.0`: true, `9007199254740993`: true,
 		strings.Repeat("[", 128) + strings.Repeat("]", 128): true, strings.Repeat("[", 129) + strings.Repeat("]", 129): false,
-		`{"a":1,"a":2}`: false, `"\u0061"`: false, `01`: false, `1.`: false, `-`: false, `1e`: false, `1e999`: false, `nul`: false,
+		`{"a":1,"a":2}`: false, `"\u0061\"\\"`: true, `"\ud83d\ude00"`: true, `"\ud83d"`: false, `"\x"`: false, `"\"`: false, `01`: false, `1.`: false, `-`: false, `1e`: false, `1e999`: false, `nul`: false,
 		`{"a" 1}`: false, `{"a":1,}`: false, `[1,]`: false, `{}{}`: false, "": false, "\"\xff\"": false, "\"\n\"": false, `+1`: false, `.5`: false,
 	} {
 		if _, ok := parsePlain([]byte(text)); ok != plain {
