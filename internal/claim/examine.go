@@ -141,6 +141,18 @@ func Resolve(stands Claim, run int, r Result, owner string, t Terms) (next Claim
 	return next, true, nil
 }
 
+// Read looks at a claim and changes nothing; nil is none.
+func (d *Desk) Read(ctx context.Context, id string) (*Claim, error) {
+	s, err := d.peek(ctx, d.Store.Record(id))
+	if err != nil {
+		return nil, fmt.Errorf("read claim %s: %w", id, err)
+	}
+	if s == nil {
+		return nil, nil
+	}
+	return &s.Claim, nil
+}
+
 // Examine looks at a claim and carries out what is decided.
 func (d *Desk) Examine(ctx context.Context, l Look) (Found, Claim, error) {
 	var found Found

@@ -17,6 +17,7 @@ import (
 
 	"oneeffect/emulator/control"
 	emulator "oneeffect/emulator/cosmos"
+	"oneeffect/internal/claim"
 	"oneeffect/internal/cosmos"
 	"oneeffect/internal/execution"
 	"oneeffect/internal/message"
@@ -28,7 +29,8 @@ import (
 // bench is an orchestrator on a real store; what it sends is kept.
 type bench struct {
 	*orchestrator.Orchestrator
-	hub *control.Hub
+	hub  *control.Hub
+	dead deadLetters
 
 	mu   sync.Mutex // guards the rest against the relay's goroutine
 	sent []message.Message
@@ -73,6 +75,12 @@ func inBubble(t *testing.T, test func(t *testing.T, b *bench)) {
 			Store:       db.Executions(),
 			Send:        b.send,
 			SendTimeout: 20 * time.Second, RelayAge: 30 * time.Second, RelayPeriod: 30 * time.Second, MaxMessage: 8 << 10,
+			Claims: &claim.Desk{
+				Store: db.Claims(), Process: "orchestrator/" + claim.Nonce(), Timeout: 10 * time.Second,
+				Terms: claim.Terms{Lease: lease, ChallengerMargin: 5 * time.Second, Keep: 30 * 24 * time.Hour},
+			},
+			DeadLetters:  &b.dead,
+			ReconcileAge: 15 * time.Minute, ReconcilePeriod: 5 * time.Minute,
 			Log: slog.New(slog.DiscardHandler),
 		}
 		test(t, b)

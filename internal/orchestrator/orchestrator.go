@@ -8,6 +8,7 @@ import (
 	"math/rand/v2"
 	"time"
 
+	"oneeffect/internal/claim"
 	"oneeffect/internal/execution"
 	"oneeffect/internal/message"
 )
@@ -22,7 +23,13 @@ type Orchestrator struct {
 	RelayPeriod time.Duration
 	MaxMessage  int // bytes of a task message that the queue takes
 
-	Log *slog.Logger
+	Claims          *claim.Desk   // on the workers' terms
+	DeadLetters     DeadLetters   // of the queue of tasks
+	ReconcileAge    time.Duration // an execution that runs for longer is looked at, and its task sent again (X)
+	ReconcilePeriod time.Duration
+
+	Log      *slog.Logger
+	Counters Counters // zero: nothing is counted
 }
 
 // maxRaces bounds one transition: races lost to other writers of the execution.
@@ -59,7 +66,8 @@ func (o *Orchestrator) Handle(ctx context.Context, d message.Delivery) message.S
 		o.Log.LogAttrs(ctx, slog.LevelWarn, "not taken", slog.String("message", d.MessageID), slog.String("reason", message.InvalidMessage), slog.Any("err", err))
 		return message.Reject(message.InvalidMessage, err.Error())
 	}
-	decision, err := o.transition(ctx, event)
+	decision, err := o.transition(ctx, event, execution.Stored{Execution: execution.Expected(event.Run()), ETag: execution.ETag(event.Ticket())})
+	o.Counters.event(ctx, event, decision, err)
 	level, attrs := slog.LevelInfo, []slog.Attr{
 		slog.String("task", event.ExecutionID()), slog.String("event", event.Type()), slog.Int("delivery", d.Count),
 		slog.String("decision", decision.String()),
@@ -82,11 +90,10 @@ func (o *Orchestrator) Handle(ctx context.Context, d message.Delivery) message.S
 	return message.Done()
 }
 
-// transition applies an event: first under the ticket it brought, without
-// looking; and whenever that does not fit, by what stands.
-func (o *Orchestrator) transition(ctx context.Context, event message.Event) (execution.Decision, error) {
+// transition applies an event to what its caller takes to stand: under that
+// version, without looking; and whenever it does not fit, to what is read.
+func (o *Orchestrator) transition(ctx context.Context, event message.Event, stands execution.Stored) (execution.Decision, error) {
 	id, now := event.ExecutionID(), time.Now().UTC()
-	stands := execution.Stored{Execution: execution.Expected(event.Run()), ETag: execution.ETag(event.Ticket())}
 	gone := false // by the word of a write, which no lagging replica answers
 	for range maxRaces {
 		if stands.ETag == "" {
