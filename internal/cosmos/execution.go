@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"strconv"
 
 	"github.com/Azure/azure-sdk-for-go/sdk/azcore"
 	"github.com/Azure/azure-sdk-for-go/sdk/data/azcosmos"
@@ -19,22 +20,26 @@ type ExecutionStore struct{ d *Database }
 
 var _ execution.Store = (*ExecutionStore)(nil)
 
-// Create writes execution and outbox entry in one transactional batch, or neither.
-func (s *ExecutionStore) Create(ctx context.Context, e execution.Execution, entry execution.Entry) (execution.ETag, error) {
+// Create writes execution and outbox entries in one transactional batch, or none.
+func (s *ExecutionStore) Create(ctx context.Context, e execution.Execution, entries ...execution.Entry) (execution.ETag, error) {
 	name := "create execution " + e.ID
 	document, err := encode(e)
 	if err != nil {
 		return "", fmt.Errorf("%s: %w", name, err)
 	}
-	outbox, err := encode(entry)
-	if err != nil {
-		return "", fmt.Errorf("%s: %w", name, err)
+	outbox := make([][]byte, len(entries))
+	for i, entry := range entries {
+		if outbox[i], err = encode(entry); err != nil {
+			return "", fmt.Errorf("%s: %w", name, err)
+		}
 	}
 	var etag azcore.ETag
 	err = s.do(ctx, &operation{name: name, write: true, create: true}, e.ID, func(ctx context.Context, items *azcosmos.ContainerClient) error {
 		batch := items.NewTransactionalBatch(azcosmos.NewPartitionKeyString(e.ID))
 		batch.CreateItem(document, nil)
-		batch.CreateItem(outbox, nil)
+		for _, entry := range outbox {
+			batch.CreateItem(entry, nil)
+		}
 		answer, err := items.ExecuteTransactionalBatch(ctx, batch, nil)
 		if err != nil {
 			return err
@@ -178,6 +183,14 @@ func patchFor(change execution.Change) (azcosmos.PatchOperations, error) {
 		put(patch.AppendSet, "/asserted", r.Asserted)
 		patch.AppendRemove("/endedAt")
 		patch.AppendRemove("/failure")
+	}
+	if j := change.Joined; j != nil {
+		part := "/tasks/" + strconv.Itoa(j.Index)
+		put(patch.AppendSet, part+"/status", j.Part.Status)
+		put(patch.AppendSet, part+"/run", j.Part.Run)
+		put(patch.AppendSet, part+"/resultRef", j.Part.Ref)
+		put(patch.AppendSet, part+"/resultDigest", j.Part.Digest)
+		put(patch.AppendSet, part+"/reason", j.Part.Reason)
 	}
 	put(patch.AppendAdd, "/history/-", change.Note)
 	return patch, errors.Join(errs...)

@@ -28,24 +28,26 @@ const (
 // Execution is one document of the container "executions", partition key
 // executionId, which is also its id.
 type Execution struct {
-	ID          string         `json:"id"`
-	ExecutionID string         `json:"executionId"`
-	Kind        string         `json:"kind"` // KindExecution
-	Type        string         `json:"type"`
-	Payload     jsontext.Value `json:"payload"`
-	Request     string         `json:"request"` // fingerprint of type and payload: tells a repeated request from another one
-	Status      Status         `json:"status"`
-	Run         int            `json:"run"`
-	CreatedAt   time.Time      `json:"createdAt"`
-	Deadline    time.Time      `json:"deadline"`
-	NotAfter    time.Time      `json:"notAfter"`
-	Asserted    bool           `json:"asserted,omitzero"`    // of this run: an operator asserts that the ones before had no effect
-	TraceParent string         `json:"traceparent,omitzero"` // of the request, for what a relay sends later
-	EndedAt     time.Time      `json:"endedAt,omitzero"`
-	Result      *Result        `json:"result,omitzero"`
-	Failure     *Failure       `json:"failure,omitzero"`
-	History     []Note         `json:"history"`
-	Unknown     jsontext.Value `json:",embed"`
+	ID            string         `json:"id"`
+	ExecutionID   string         `json:"executionId"`
+	Kind          string         `json:"kind"` // KindExecution
+	Type          string         `json:"type"`
+	Payload       jsontext.Value `json:"payload"`
+	Request       string         `json:"request"` // fingerprint of type and payload: tells a repeated request from another one
+	Status        Status         `json:"status"`
+	Run           int            `json:"run"`
+	CreatedAt     time.Time      `json:"createdAt"`
+	Deadline      time.Time      `json:"deadline"`
+	NotAfter      time.Time      `json:"notAfter"`
+	Asserted      bool           `json:"asserted,omitzero"`        // of this run: an operator asserts that the ones before had no effect
+	Orchestration string         `json:"orchestrationId,omitzero"` // the execution that this one is a part of
+	Tasks         []Part         `json:"tasks,omitzero"`           // of an orchestration: what it is made of
+	TraceParent   string         `json:"traceparent,omitzero"`     // of the request, for what a relay sends later
+	EndedAt       time.Time      `json:"endedAt,omitzero"`
+	Result        *Result        `json:"result,omitzero"`
+	Failure       *Failure       `json:"failure,omitzero"`
+	History       []Note         `json:"history"`
+	Unknown       jsontext.Value `json:",embed"`
 }
 
 // New is an execution as a request begins it.
@@ -100,6 +102,7 @@ type Entry struct {
 	Kind        string `json:"kind"` // KindOutbox
 	MessageID   string `json:"messageId"`
 	Run         int    `json:"run"`
+	Part        string `json:"part,omitzero"` // of an orchestration: the execution that is to be begun
 }
 
 // OutboxEntry is the entry for one run of an execution.

@@ -15,6 +15,9 @@ type Change struct {
 	Failure *Failure // nil: unchanged
 	Note    Note     // appended to the history
 
+	// Joined is set by the end of a part of an orchestration.
+	Joined *Joined
+
 	// Reopened is set by a replay: the run that begins. What the last one ended with is
 	// taken away; the history keeps it.
 	Reopened *Reopened

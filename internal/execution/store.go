@@ -22,9 +22,9 @@ type Cursor string
 // Store is what the orchestrator asks of a database. Every error is one of
 // message.Err…; a call without an answer is message.ErrUnknown.
 type Store interface {
-	// Create writes execution and outbox entry in one transactional batch, or
-	// neither, and returns the execution's ETag: message.ErrExists if there is one.
-	Create(ctx context.Context, e Execution, entry Entry) (ETag, error)
+	// Create writes execution and outbox entries in one transactional batch, or none
+	// of them, and returns the execution's ETag: message.ErrExists if there is one.
+	Create(ctx context.Context, e Execution, entries ...Entry) (ETag, error)
 	Load(ctx context.Context, id string) (Stored, error)
 	// Change applies a transition in one conditional patch, or message.ErrConflict.
 	Change(ctx context.Context, id string, change Change, unchanged ETag) (ETag, error)

@@ -20,6 +20,7 @@ type Task struct {
 	Deadline      time.Time      `json:"deadline"`      // ends free waiting for a downstream
 	NotAfter      time.Time      `json:"notAfter"`      // from here on nobody runs it any more
 	Asserted      bool           `json:"asserted,omitzero"`
+	Orchestration string         `json:"orchestrationId,omitzero"` // the execution that this one is a part of; its events bring it back
 	Unknown       jsontext.Value `json:",embed"`
 }
 
@@ -69,6 +70,7 @@ type Completed struct {
 	ResultRef     string         `json:"resultRef"`
 	ResultDigest  string         `json:"resultDigest"` // sha256:… over the stored canonical result
 	ExecutionETag string         `json:"executionEtag"`
+	Orchestration string         `json:"orchestrationId,omitzero"`
 	Unknown       jsontext.Value `json:",embed"`
 }
 
@@ -88,6 +90,7 @@ type Failed struct {
 	Description   string         `json:"description"`
 	Outcome       string         `json:"outcome"`
 	ExecutionETag string         `json:"executionEtag"`
+	Orchestration string         `json:"orchestrationId,omitzero"`
 	Unknown       jsontext.Value `json:",embed"`
 }
 
@@ -124,6 +127,14 @@ func (e Event) Ticket() string {
 		return e.Completed.ExecutionETag
 	}
 	return e.Failed.ExecutionETag
+}
+
+// Orchestration is the execution that this one is a part of, if any.
+func (e Event) Orchestration() string {
+	if e.Completed != nil {
+		return e.Completed.Orchestration
+	}
+	return e.Failed.Orchestration
 }
 
 // Type is the event type, the Subject of the message.

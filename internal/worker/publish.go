@@ -53,12 +53,12 @@ func eventFor(t message.Task, v claim.Verdict) (message.Event, bool) {
 	case claim.Done:
 		return message.Event{Completed: &message.Completed{
 			ExecutionID: c.ID, Run: c.Run, Fence: c.Fence,
-			ResultRef: c.Result.Ref, ResultDigest: c.Result.Digest, ExecutionETag: t.ExecutionETag,
+			ResultRef: c.Result.Ref, ResultDigest: c.Result.Digest, ExecutionETag: t.ExecutionETag, Orchestration: t.Orchestration,
 		}}, true
 	case claim.Over:
 		return message.Event{Failed: &message.Failed{
 			ExecutionID: c.ID, Run: c.Run, Fence: c.Fence,
-			Reason: c.Failure.Reason, Description: c.Failure.Description, Outcome: c.Failure.Outcome, ExecutionETag: t.ExecutionETag,
+			Reason: c.Failure.Reason, Description: c.Failure.Description, Outcome: c.Failure.Outcome, ExecutionETag: t.ExecutionETag, Orchestration: t.Orchestration,
 		}}, true
 	}
 	return message.Event{}, false

@@ -1,0 +1,168 @@
+package execution
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"oneeffect/internal/message"
+
+	"github.com/go-json-experiment/json/jsontext"
+)
+
+// MaxParts bounds an orchestration: one batch creates it, with an outbox entry for
+// each part, and a batch takes a hundred operations.
+const MaxParts = 90
+
+// maxOrchestrationID leaves room for what a part's id adds.
+const maxOrchestrationID = message.MaxExecutionID - len(":89")
+
+// Part is one task of an orchestration: an execution of its own, and what is known
+// of its end here. The join counts parts that have ended; nothing is ever counted
+// down.
+type Part struct {
+	ExecutionID string         `json:"executionId"`
+	Type        string         `json:"type"`
+	Payload     jsontext.Value `json:"payload"`
+	Status      Status         `json:"status"`
+	Run         int            `json:"run"` // that ended so
+	Ref         string         `json:"resultRef,omitzero"`
+	Digest      string         `json:"resultDigest,omitzero"`
+	Reason      string         `json:"reason,omitzero"`
+}
+
+// NewOrchestration is an execution that is made of others (fan-out), and the outbox
+// entries of its parts. It carries no task and no ticket of its own.
+func NewOrchestration(id string, parts []Part, request string, now time.Time) (Execution, []Entry, error) {
+	if len(parts) == 0 || len(parts) > MaxParts {
+		return Execution{}, nil, fmt.Errorf("%d tasks: an orchestration has 1 to %d", len(parts), MaxParts)
+	}
+	if len(id) > maxOrchestrationID {
+		return Execution{}, nil, fmt.Errorf("executionId has %d characters, an orchestration's may have %d", len(id), maxOrchestrationID)
+	}
+	e := New(id, TypeOrchestration, jsontext.Value("{}"), request, now)
+	entries := make([]Entry, len(parts))
+	for i, p := range parts {
+		child := id + ":" + strconv.Itoa(i)
+		e.Tasks = append(e.Tasks, Part{ExecutionID: child, Type: p.Type, Payload: p.Payload, Status: Running, Run: 1})
+		entries[i] = Entry{
+			ID: KindOutbox + ":" + child, ExecutionID: id, Kind: KindOutbox,
+			MessageID: message.TaskMessageID(child, 1), Run: 1, Part: child,
+		}
+	}
+	return e, entries, nil
+}
+
+// TypeOrchestration is the type of an execution that is made of others. No task
+// type of a handler can be called so.
+const TypeOrchestration = "+orchestration"
+
+// Begin is the execution of one part.
+func (e Execution) Begin(child string, now time.Time) (Execution, error) {
+	for _, p := range e.Tasks {
+		if p.ExecutionID == child {
+			begun := New(child, p.Type, p.Payload, e.Request, now)
+			begun.Orchestration, begun.TraceParent = e.ExecutionID, e.TraceParent
+			begun.Deadline, begun.NotAfter = e.Deadline, e.NotAfter
+			return begun, nil
+		}
+	}
+	return Execution{}, fmt.Errorf("%w: %s is no part of %s", message.ErrRefused, child, e.ExecutionID)
+}
+
+// Ended is a part as its execution's end shows it, and nothing while it runs.
+func (e Execution) Ended() (Part, bool) {
+	p := Part{ExecutionID: e.ExecutionID, Type: e.Type, Status: e.Status, Run: e.Run}
+	switch {
+	case e.Status == Completed && e.Result != nil:
+		p.Ref, p.Digest = e.Result.Ref, e.Result.Digest
+	case e.Status == Failed && e.Failure != nil:
+		p.Reason = e.Failure.Reason
+	case e.Status == Cancelled:
+		p.Reason = "Cancelled"
+	default:
+		return Part{}, false
+	}
+	return p, true
+}
+
+// Joined is a part as it has ended, at its place.
+type Joined struct {
+	Index int
+	Part  Part
+}
+
+// PartFailed is the reason of an orchestration with a part that failed.
+const PartFailed = "PartFailed"
+
+// errNotAPart: the end of an execution came to an orchestration that does not list it.
+var errNotAPart = errors.New("it is no part of this orchestration")
+
+// Join decides what the end of a part does to its orchestration: it stays RUNNING
+// until all parts have ended, is COMPLETED once when all are, and FAILED, with the
+// failed ones named, when one is. A part that failed and was replayed to its
+// completion recovers it. Joining the same end again is a no-op.
+func Join(stands Execution, ended Part, now time.Time) (Change, Decision, error) {
+	i := slices.IndexFunc(stands.Tasks, func(p Part) bool { return p.ExecutionID == ended.ExecutionID })
+	if i < 0 {
+		return Change{}, Contradiction, fmt.Errorf("join %s into %s: %w", ended.ExecutionID, stands.ExecutionID, errNotAPart)
+	}
+	old := stands.Tasks[i]
+	ended.Type, ended.Payload = old.Type, old.Payload
+	switch {
+	case old.Status == Completed && ended.Status == Completed && old.Digest != ended.Digest:
+		return Change{}, Contradiction, fmt.Errorf("join %s into %s: it completed with another result before", ended.ExecutionID, stands.ExecutionID)
+	case old.Status == Completed, old.Status != Running && ended.Status != Completed && old.Run >= ended.Run:
+		return Change{}, NoOp, nil
+	}
+	change := Change{
+		From: stands.Status, Status: stands.Status, EndedAt: stands.EndedAt, Joined: &Joined{i, ended},
+		Note: Note{At: now, What: "part " + strings.ToLower(string(ended.Status)), Run: ended.Run, Detail: ended.ExecutionID},
+	}
+	parts := slices.Clone(stands.Tasks)
+	parts[i] = ended
+	whole, failed := sum(parts)
+	switch {
+	case stands.Status == Cancelled, whole == stands.Status, whole == Running:
+		return change, Record, nil
+	case whole == Completed:
+		change.Result = &Result{Ref: "/v1/executions/" + stands.ExecutionID, Digest: digestOf(parts)}
+	default:
+		change.Failure = &Failure{Reason: PartFailed, Description: "failed: " + strings.Join(failed, ", "), Outcome: "partial"}
+	}
+	change.Status, change.EndedAt = whole, now
+	change.Note.From, change.Note.To = stands.Status, whole
+	return change, Transition, nil
+}
+
+// sum is the state of an orchestration with these parts, and which have failed.
+func sum(parts []Part) (Status, []string) {
+	var failed []string
+	for _, p := range parts {
+		switch p.Status {
+		case Running:
+			return Running, nil
+		case Completed:
+		default:
+			failed = append(failed, p.ExecutionID)
+		}
+	}
+	if len(failed) > 0 {
+		return Failed, failed
+	}
+	return Completed, nil
+}
+
+// digestOf is the digest of an orchestration's result: of its parts' digests, in order.
+func digestOf(parts []Part) string {
+	h := sha256.New()
+	for _, p := range parts {
+		fmt.Fprintf(h, "%s %s\n", p.ExecutionID, p.Digest)
+	}
+	return "sha256:" + hex.EncodeToString(h.Sum(nil))
+}
