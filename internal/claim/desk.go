@@ -100,7 +100,7 @@ func (t *taking) run(ctx context.Context) (Verdict, error) {
 				continue
 			}
 		}
-		if s := t.stands; s != nil && s.Claim.Owner == t.owner && s.Claim.Status == InProgress {
+		if s := t.stands; s != nil && TakenBy(s.Claim, t.owner) {
 			t.held, t.etag = s.Claim, s.ETag
 			return Verdict{Kind: Granted, Claim: s.Claim}, nil // our own write, whose answer was lost
 		}

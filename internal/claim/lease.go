@@ -140,7 +140,7 @@ func (l *Lease) Ensure(ctx context.Context, need time.Duration) error {
 // CallStarting records that a keyless call is about to be made. Only after nil
 // may it be made: the write was applied, and by this owner.
 func (l *Lease) CallStarting(ctx context.Context) error {
-	if err := l.trusted(ctx, func(c *Claim) { c.CallStarted = true }); err != nil {
+	if err := l.trusted(ctx, Starting); err != nil {
 		return fmt.Errorf("record that the call starts: %w", err)
 	}
 	l.license(true)
@@ -151,7 +151,7 @@ func (l *Lease) CallStarting(ctx context.Context) error {
 // lost, Release writes the same.
 func (l *Lease) CallWithdrawn(ctx context.Context) error {
 	l.license(false)
-	if err := l.write(ctx, func(c *Claim) { c.CallStarted = false }); err != nil {
+	if err := l.write(ctx, NotStarting); err != nil {
 		return fmt.Errorf("record that no call was made: %w", err)
 	}
 	return nil
@@ -167,11 +167,7 @@ func (l *Lease) license(calling bool) {
 // on. Until this is proved, a keyless step counts as a call that may have been
 // made.
 func (l *Lease) StepDone(ctx context.Context, step string, r message.StepResult) error {
-	err := l.write(ctx, func(c *Claim) {
-		c.Steps = c.Steps.with(step, r)
-		c.CallStarted = false
-	})
-	if err != nil {
+	if err := l.write(ctx, Keeping(step, r)); err != nil {
 		return fmt.Errorf("keep the result of step %s: %w", step, err)
 	}
 	l.license(false)
@@ -181,11 +177,7 @@ func (l *Lease) StepDone(ctx context.Context, step string, r message.StepResult)
 // Complete stores the result. It may be asked even when the lease is no longer
 // trusted: if anyone took over, the write fails.
 func (l *Lease) Complete(ctx context.Context, r Result) (Verdict, error) {
-	err := l.write(ctx, func(c *Claim) {
-		c.Status, c.Result = Completed, &r
-		c.ended("completed")
-	})
-	if err != nil {
+	if err := l.write(ctx, Completing(r)); err != nil {
 		return Verdict{}, fmt.Errorf("complete: %w", err)
 	}
 	return Verdict{Kind: Done, Claim: l.Claim()}, nil
@@ -193,11 +185,7 @@ func (l *Lease) Complete(ctx context.Context, r Result) (Verdict, error) {
 
 // Fail ends the run without a result.
 func (l *Lease) Fail(ctx context.Context, f Failure) (Verdict, error) {
-	err := l.write(ctx, func(c *Claim) {
-		c.Status, c.Failure = Failed, &f
-		c.ended("failed: " + f.Reason)
-	})
-	if err != nil {
+	if err := l.write(ctx, Failing(f)); err != nil {
 		return Verdict{}, fmt.Errorf("fail: %w", err)
 	}
 	return Verdict{Kind: Over, Claim: l.Claim()}, nil
@@ -217,16 +205,7 @@ func (l *Lease) Release(ctx context.Context, notBefore time.Time, counted bool) 
 	if calling {
 		return fmt.Errorf("release: %w: a keyless call may have been made", message.ErrRefused)
 	}
-	err := l.write(ctx, func(c *Claim) {
-		c.Released, c.NotBefore = true, notBefore
-		c.CallStarted = false // also where the answer to a CallStarting was lost: it was never followed by a call
-		c.Starts--
-		if counted {
-			c.Answered++
-		}
-		c.ended("released")
-	})
-	if err != nil {
+	if err := l.write(ctx, Releasing(notBefore, counted)); err != nil {
 		return fmt.Errorf("release: %w", err)
 	}
 	return nil
@@ -352,15 +331,17 @@ func (l *Lease) readBack(ctx context.Context, mine map[string]Reading) (settled 
 	if err != nil && !errors.Is(err, message.ErrNotFound) {
 		return false, err
 	}
+	var stands *Claim
 	if err == nil {
-		if sent, ok := mine[s.Claim.W]; ok {
-			l.adopt(s.Claim, s.ETag, sent)
-			return true, nil
-		}
-		if s.Claim.Status == InProgress && s.Claim.Owner == l.owner && s.Claim.Fence == l.fence {
-			l.adopt(s.Claim, s.ETag, Reading{})
-			return false, nil
-		}
+		stands = &s.Claim
+	}
+	switch ReadBack(stands, l.owner, l.fence, func(w string) bool { _, ok := mine[w]; return ok }) {
+	case Applied:
+		l.adopt(s.Claim, s.ETag, mine[s.Claim.W])
+		return true, nil
+	case NotYet:
+		l.adopt(s.Claim, s.ETag, Reading{})
+		return false, nil
 	}
 	l.lose(ErrFenced)
 	if l.desk.Fenced != nil {

@@ -33,8 +33,8 @@ var table = []variant{
 		"claim.TestAClaimPassesOnWhenItsOwnerIsSilent",
 	},
 	{
-		"C4", "a zombie adopts the grant that it finds", "claim/lease.go",
-		`s.Claim.Status == InProgress && s.Claim.Owner == l.owner && s.Claim.Fence == l.fence`, `s.Claim.Status == InProgress`,
+		"C4", "a zombie adopts the grant that it finds", "claim/change.go",
+		`stands.Status == InProgress && stands.Owner == owner && stands.Fence == fence`, `stands.Status == InProgress`,
 		"claim.TestAZombieChangesNothing",
 	},
 	{
@@ -90,16 +90,16 @@ var table = []variant{
 		"claim.TestATaskThatKillsItsWorkersEnds",
 	},
 	{
-		"C8", "a release keeps the start", "claim/lease.go",
+		"C8", "a release keeps the start", "claim/change.go",
 		`		c.Starts--
 `, ``,
 		"claim.TestStartsThatWereSurvivedAreGivenBack",
 	},
 	{
 		"C9", "holding the claim is taken for having written", "claim/lease.go",
-		`			l.adopt(s.Claim, s.ETag, Reading{})
-			return false, nil`, `			l.adopt(s.Claim, s.ETag, Reading{})
-			return true, nil`,
+		`		l.adopt(s.Claim, s.ETag, Reading{})
+		return false, nil`, `		l.adopt(s.Claim, s.ETag, Reading{})
+		return true, nil`,
 		"claim.TestAWriteThatWasNotAppliedIsSentAgain",
 	},
 	{
@@ -118,7 +118,7 @@ var table = []variant{
 	},
 	{
 		"C9", "a grant whose answer was lost is somebody's", "claim/desk.go",
-		`s != nil && s.Claim.Owner == t.owner && s.Claim.Status == InProgress`, `s != nil && s.Claim.W == t.held.W && s.Claim.Status == InProgress`,
+		`s != nil && TakenBy(s.Claim, t.owner)`, `s != nil && s.Claim.W == t.held.W && s.Claim.Status == InProgress`,
 		"claim.TestAGrantWhoseAnswerIsLostIsRecognisedByItsOwner",
 	},
 	{
