@@ -50,12 +50,17 @@ func NewOrchestration(id string, parts []Part, request string, now time.Time) (E
 	for i, p := range parts {
 		child := id + ":" + strconv.Itoa(i)
 		e.Tasks = append(e.Tasks, Part{ExecutionID: child, Type: p.Type, Payload: p.Payload, Status: Running, Run: 1})
-		entries[i] = Entry{
-			ID: KindOutbox + ":" + child, ExecutionID: id, Kind: KindOutbox,
-			MessageID: message.TaskMessageID(child, 1), Run: 1, Part: child,
-		}
+		entries[i] = PartEntry(id, child)
 	}
 	return e, entries, nil
+}
+
+// PartEntry is the outbox entry of a part that has not begun.
+func PartEntry(orchestration, part string) Entry {
+	return Entry{
+		ID: KindOutbox + ":" + part, ExecutionID: orchestration, Kind: KindOutbox,
+		MessageID: message.TaskMessageID(part, 1), Run: 1, Part: part,
+	}
 }
 
 // TypeOrchestration is the type of an execution that is made of others. No task

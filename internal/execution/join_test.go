@@ -139,6 +139,14 @@ func TestACancelledOrchestrationStaysCancelled(t *testing.T) { // E3
 	}
 }
 
+// It has no task, so an event in its name is nobody's.
+func TestNoEventEndsAnOrchestration(t *testing.T) { // E2
+	e := orchestration(t, 1)
+	if _, d := execution.Next(e, completion(1, "sha256:00"), now); d != execution.Contradiction {
+		t.Errorf("%s", d)
+	}
+}
+
 func TestAnOrchestrationHasLimits(t *testing.T) {
 	for n, taken := range map[int]bool{0: false, 1: true, 90: true, 91: false} {
 		_, _, err := execution.NewOrchestration("82f3", make([]execution.Part, n), "", created)

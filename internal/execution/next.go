@@ -50,6 +50,9 @@ func (d Decision) String() string {
 // Next decides from what stands. change is to be written, on the condition that
 // what stands has not changed, exactly for Transition and Record.
 func Next(stands Execution, ev message.Event, now time.Time) (change Change, d Decision) {
+	if len(stands.Tasks) > 0 {
+		return Change{}, Contradiction // an orchestration has no task of its own: its parts end it (Join)
+	}
 	if ev.Completed != nil {
 		return completed(stands, *ev.Completed, now)
 	}

@@ -1,6 +1,7 @@
 package execution
 
 import (
+	"errors"
 	"fmt"
 	"slices"
 	"time"
@@ -31,6 +32,8 @@ func Cancel(stands Execution, o Operator, now time.Time) (Change, Decision, erro
 	return Change{}, Refusal, fmt.Errorf("it is %s: only what is RUNNING can be cancelled", stands.Status)
 }
 
+var errOfParts = errors.New("it is made of parts: replay or resolve those that failed, and it follows")
+
 // uncertain are the reasons after which nobody knows of an effect, whatever the
 // downstream honours: a second run needs somebody who has looked.
 var uncertain = []string{message.OutcomeUnknown, message.KeyWindowPassed}
@@ -47,6 +50,8 @@ func (e Execution) Uncertain() bool {
 // finds the run begun and is a no-op.
 func Replay(stands Execution, o Operator, asserted bool, settle time.Duration, now time.Time) (Change, Decision, error) {
 	switch {
+	case len(stands.Tasks) > 0:
+		return Change{}, Refusal, errOfParts
 	case stands.Status == Running && stands.Run > 1:
 		return Change{}, NoOp, nil
 	case stands.Status != Failed:
@@ -74,6 +79,8 @@ func Replay(stands Execution, o Operator, asserted bool, settle time.Duration, n
 // has resolved: nothing is called.
 func Resolve(stands Execution, c message.Completed, o Operator, now time.Time) (Change, Decision, error) {
 	switch {
+	case len(stands.Tasks) > 0:
+		return Change{}, Refusal, errOfParts
 	case stands.Status == Completed && stands.Result != nil && stands.Result.Digest == c.ResultDigest:
 		return Change{}, NoOp, nil
 	case stands.Status != Failed:

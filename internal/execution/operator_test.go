@@ -20,6 +20,8 @@ func TestWhatAnOperatorMayDoInEveryState(t *testing.T) { // E7 E8
 	tooOld.NotAfter = now.Add(-time.Second)
 	first := stood(execution.Running)
 	first.Run = 1
+	orchestrated := stood(execution.Failed)
+	orchestrated.Tasks = []execution.Part{{ExecutionID: "82f3:0", Status: execution.Failed}}
 	completed := message.Completed{ExecutionID: "82f3", Run: 2, Fence: 9, ResultRef: "/customers/7", ResultDigest: "sha256:first"}
 	type decisions struct{ cancel, replay, assert, resolve execution.Decision }
 	const move, nothing, refused = execution.Transition, execution.NoOp, execution.Refusal
@@ -34,6 +36,7 @@ func TestWhatAnOperatorMayDoInEveryState(t *testing.T) { // E7 E8
 		{"failed", stood(execution.Failed), decisions{refused, move, move, move}},
 		{"failed and uncertain", uncertain, decisions{refused, refused, move, move}},
 		{"failed and too old", tooOld, decisions{refused, refused, refused, move}},
+		{"made of parts that failed", orchestrated, decisions{refused, refused, refused, refused}},
 		{"cancelled", stood(execution.Cancelled), decisions{nothing, refused, refused, refused}},
 	} {
 		check := func(what string, want execution.Decision, change execution.Change, got execution.Decision, err error) {

@@ -19,6 +19,7 @@ func taskFor(e execution.Execution, entry execution.Entry, ticket execution.ETag
 	task := message.Task{
 		ExecutionID: e.ExecutionID, Run: entry.Run, Type: e.Type, Payload: e.Payload,
 		ExecutionETag: string(ticket), Deadline: e.Deadline, NotAfter: e.NotAfter, Asserted: e.Asserted,
+		Orchestration: e.Orchestration,
 	}
 	return task.Message(entry.MessageID, time.Now())
 }
@@ -97,6 +98,8 @@ func (o *Orchestrator) resend(ctx context.Context, entry execution.Entry) error 
 	}
 	e := stands.Execution
 	switch {
+	case entry.Part != "":
+		return o.begin(withTraceparent(ctx, e.TraceParent), e, entry)
 	case e.Run < entry.Run:
 		return fmt.Errorf("relay run %d of %s: %w: read at run %d", entry.Run, entry.ExecutionID, message.ErrTransient, e.Run)
 	case e.Run > entry.Run || e.Status != execution.Running:

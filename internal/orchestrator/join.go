@@ -1,0 +1,164 @@
+package orchestrator
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"math/rand/v2"
+	"time"
+
+	"oneeffect/internal/execution"
+	"oneeffect/internal/message"
+)
+
+// fanOut begins the parts of an orchestration that was just made. Whatever does not
+// begin is left to the relay, since its outbox entry stands (E6).
+func (o *Orchestrator) fanOut(ctx context.Context, e execution.Execution, entries []execution.Entry) {
+	for _, entry := range entries {
+		if err := o.begin(ctx, e, entry); err != nil {
+			o.Log.LogAttrs(ctx, slog.LevelWarn, "part is left to the relay", slog.String("task", entry.Part), slog.Any("err", err))
+		}
+	}
+}
+
+// begin makes the execution of one part and forgets its outbox entry. If it stands
+// already, its own outbox entry says whether its task was sent.
+func (o *Orchestrator) begin(ctx context.Context, e execution.Execution, entry execution.Entry) error {
+	if e.Status != execution.Running {
+		return o.Store.Sent(ctx, entry) // cancelled before it began
+	}
+	part, err := e.Begin(entry.Part, time.Now().UTC())
+	if err != nil {
+		return err
+	}
+	first := execution.OutboxEntry(part.ExecutionID, message.TaskMessageID(part.ExecutionID, 1), 1)
+	ticket, err := o.Store.Create(ctx, part, first)
+	switch {
+	case errors.Is(err, message.ErrExists):
+	case err != nil:
+		return fmt.Errorf("begin %s: %w", entry.Part, err)
+	default:
+		if err := o.dispatch(ctx, part, first, ticket); err != nil {
+			o.Log.LogAttrs(ctx, slog.LevelWarn, "dispatch is left to the relay", slog.String("task", part.ExecutionID), slog.Any("err", err))
+		}
+	}
+	return o.Store.Sent(ctx, entry)
+}
+
+// joinEvent joins a part whose event was handled. After a transition the event says
+// how it ended; after anything else only its execution knows.
+func (o *Orchestrator) joinEvent(ctx context.Context, event message.Event, d execution.Decision) error {
+	if event.Orchestration() == "" || d == execution.Contradiction {
+		return nil
+	}
+	part := execution.Part{ExecutionID: event.ExecutionID(), Run: event.Run()}
+	switch c, f := event.Completed, event.Failed; {
+	case d != execution.Transition:
+		stands, err := o.Store.Load(ctx, event.ExecutionID())
+		if err != nil {
+			return fmt.Errorf("load %s: %w", event.ExecutionID(), err)
+		}
+		ended := false
+		if part, ended = stands.Execution.Ended(); !ended {
+			return nil
+		}
+	case c != nil:
+		part.Status, part.Ref, part.Digest = execution.Completed, c.ResultRef, c.ResultDigest
+	default:
+		part.Status, part.Reason = execution.Failed, f.Reason
+	}
+	return o.join(ctx, event.Orchestration(), part)
+}
+
+// join writes the end of a part into its orchestration, on the condition that no
+// other part was joined meanwhile: many end at once, and only the last may end it.
+func (o *Orchestrator) join(ctx context.Context, id string, part execution.Part) error {
+	for race := range 2 * maxRaces {
+		if race > 0 {
+			if err := pause(ctx, rand.N(time.Duration(race)*20*time.Millisecond)); err != nil {
+				return err
+			}
+		}
+		stands, err := o.Store.Load(ctx, id)
+		if err != nil {
+			return fmt.Errorf("join %s into %s: %w", part.ExecutionID, id, err)
+		}
+		change, d, err := execution.Join(stands.Execution, part, time.Now().UTC())
+		if d == execution.Contradiction {
+			// Nothing that a redelivery could mend, and the part itself has ended well.
+			o.Log.LogAttrs(ctx, slog.LevelError, "part not joined", slog.String("task", part.ExecutionID), slog.Any("err", err))
+			return nil
+		}
+		if d == execution.NoOp {
+			return nil
+		}
+		_, err = o.Store.Change(ctx, id, change, stands.ETag)
+		if err == nil {
+			if d == execution.Transition {
+				o.Log.LogAttrs(ctx, slog.LevelInfo, "orchestration ended", slog.String("execution", id), slog.String("status", string(change.Status)))
+			}
+			return nil
+		}
+		if !lookAgain(err) {
+			return fmt.Errorf("join %s into %s: %w", part.ExecutionID, id, err)
+		}
+	}
+	return fmt.Errorf("join %s into %s: lost %d races: %w", part.ExecutionID, id, 2*maxRaces, message.ErrTransient)
+}
+
+// rejoin looks after an orchestration that has been running for long: parts that
+// never began are begun, and ends that were never joined are.
+func (o *Orchestrator) rejoin(ctx context.Context, e execution.Execution) error {
+	var errs []error
+	for _, p := range e.Tasks {
+		if p.Status == execution.Completed {
+			continue
+		}
+		stands, err := o.Store.Load(ctx, p.ExecutionID)
+		switch {
+		case errors.Is(err, message.ErrNotFound):
+			errs = append(errs, o.begin(ctx, e, execution.PartEntry(e.ExecutionID, p.ExecutionID)))
+			continue
+		case err != nil:
+			errs = append(errs, err)
+			continue
+		}
+		if ended, over := stands.Execution.Ended(); over {
+			errs = append(errs, o.join(ctx, e.ExecutionID, ended))
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// cancelParts cancels what is still running of an orchestration that was cancelled:
+// best effort, as the rest of a cancel is (E8).
+func (o *Orchestrator) cancelParts(ctx context.Context, e execution.Execution, by execution.Operator) {
+	for _, p := range e.Tasks {
+		stands, err := o.Store.Load(ctx, p.ExecutionID)
+		if err == nil {
+			var change execution.Change
+			var d execution.Decision
+			if change, d, err = execution.Cancel(stands.Execution, by, time.Now().UTC()); d == execution.Transition {
+				_, err = o.Store.Change(ctx, p.ExecutionID, change, stands.ETag)
+			} else {
+				err = nil
+			}
+		}
+		if err != nil && !errors.Is(err, message.ErrNotFound) {
+			o.Log.LogAttrs(ctx, slog.LevelWarn, "part not cancelled", slog.String("task", p.ExecutionID), slog.Any("err", err))
+		}
+	}
+}
+
+// pause waits, or says why the context ended first.
+func pause(ctx context.Context, d time.Duration) error {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return nil
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+}
