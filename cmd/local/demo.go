@@ -33,7 +33,9 @@ var demoWorker = []string{
 	"-busy-wait=1s", "-publish-timeout=1500ms", "-settle-timeout=500ms", "-max-delivery=10", "-max-attempts=8", "-grace=8s",
 }
 
-var demoOrchestrator = []string{"-lock=5s", "-settle-timeout=500ms", "-store-timeout=2s", "-grace=8s"}
+var demoOrchestrator = []string{
+	"-lock=5s", "-settle-timeout=500ms", "-store-timeout=2s", "-grace=8s", "-lease=3s", "-challenger-margin=1s",
+}
 
 // Bounds of the demo: the whole, one arrow, and one arrow after another was
 // missed, when little hope is left.

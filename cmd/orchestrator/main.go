@@ -17,6 +17,7 @@ import (
 	"time"
 
 	"oneeffect/cmd/internal/process"
+	"oneeffect/internal/claim"
 	"oneeffect/internal/execution"
 	"oneeffect/internal/horizon"
 	"oneeffect/internal/message"
@@ -44,6 +45,9 @@ type settings struct {
 	lock, settle, send           time.Duration
 	relayAge, relayPeriod, grace time.Duration
 	maxMessage                   int
+
+	lease, challengerMargin, keep time.Duration // of the claims, as the workers have them
+	reconcileAge, reconcilePeriod time.Duration
 }
 
 func parse(args []string, env process.Environment, stderr io.Writer) (settings, error) {
@@ -60,6 +64,11 @@ func parse(args []string, env process.Environment, stderr io.Writer) (settings, 
 	flags.DurationVar(&s.relayPeriod, "relay-period", 30*time.Second, "how often the relay looks")
 	flags.DurationVar(&s.grace, "grace", 90*time.Second, "from SIGTERM to the end, at most")
 	flags.IntVar(&s.maxMessage, "max-message", 240<<10, "bytes of a task message; the service takes 256 KiB with its headers")
+	flags.DurationVar(&s.lease, "lease", 5*time.Minute, "lease of the claims that are written here, whole seconds; as the workers have it")
+	flags.DurationVar(&s.challengerMargin, "challenger-margin", 5*time.Second, "a claim is taken from its owner so long after its lease ended; as the workers have it")
+	flags.DurationVar(&s.keep, "keep", 30*24*time.Hour, "how long after its last write a claim is kept; as the workers have it")
+	flags.DurationVar(&s.reconcileAge, "reconcile-age", 15*time.Minute, "an execution that runs for longer has its claim read, and its task sent again if nobody works on it")
+	flags.DurationVar(&s.reconcilePeriod, "reconcile-period", 5*time.Minute, "how often the reconciler looks")
 	err := s.Parse(flags, args, env, func() error { return s.check() })
 	return s, err
 }
@@ -77,10 +86,15 @@ func (s settings) check() error {
 	for _, d := range []struct {
 		flag  string
 		value time.Duration
-	}{{"lock", s.lock}, {"settle-timeout", s.settle}, {"send-timeout", s.send}, {"store-timeout", s.StoreLimit}, {"relay-period", s.relayPeriod}} {
+	}{{"lock", s.lock}, {"settle-timeout", s.settle}, {"send-timeout", s.send}, {"store-timeout", s.StoreLimit}, {"relay-period", s.relayPeriod},
+		{"challenger-margin", s.challengerMargin}, {"keep", s.keep}, {"reconcile-age", s.reconcileAge}, {"reconcile-period", s.reconcilePeriod},
+	} {
 		if d.value <= 0 {
 			errs = append(errs, fmt.Errorf("-%s %v: it must be positive", d.flag, d.value))
 		}
+	}
+	if s.lease < time.Second || s.lease%time.Second != 0 {
+		errs = append(errs, fmt.Errorf("-lease %v: whole seconds, since the store's clock has no finer ones", s.lease))
 	}
 	violations, _ := horizon.Check(s.horizon())
 	return errors.Join(append(errs, horizon.Errors(violations))...)
@@ -103,8 +117,19 @@ func (s settings) horizon() horizon.Settings {
 			RelayAge:    horizon.Is("-relay-age", s.relayAge),
 			RelayPeriod: horizon.Is("-relay-period", s.relayPeriod),
 			MaxMessage:  horizon.Is("-max-message", s.maxMessage),
-			Reconciler:  horizon.Constant("the reconciler", false),
+
+			Reconciler:      horizon.Constant("the reconciler", true),
+			ReconcileAge:    horizon.Is("-reconcile-age", s.reconcileAge),
+			ReconcilePeriod: horizon.Is("-reconcile-period", s.reconcilePeriod),
+			ReconcileBudget: horizon.Constant("a round of the reconciler", orchestrator.ReconcileBudget),
+			FirstRedispatch: horizon.Is("-reconcile-age", s.reconcileAge),
 		},
+		Worker: horizon.Worker{
+			Lease:            horizon.Is("-lease", s.lease),
+			ChallengerMargin: horizon.Is("-challenger-margin", s.challengerMargin),
+			Keep:             horizon.Is("-keep", s.keep),
+		},
+		Store:           horizon.Store{Skew: horizon.Constant("the skew of the store's clocks", s.StoreSkew())},
 		TaskLife:        horizon.Constant("the life of a task", execution.NotAfterAfter),
 		ExecutionID:     horizon.Constant("an execution's id", message.MaxExecutionID),
 		MessageIDSuffix: horizon.Constant("what a copy's MessageID has behind it", suffix),
@@ -163,10 +188,19 @@ func run(ctx context.Context, args []string, env process.Environment, stdout, st
 	if err != nil {
 		return err
 	}
+	counters, err := orchestrator.NewCounters(traces.Metrics.Meter("oneeffect/orchestrator"))
+	if err != nil {
+		return err
+	}
 	o := &orchestrator.Orchestrator{
 		Store: out.Cosmos.Executions(), Send: tasks.Send,
+		Claims: &claim.Desk{
+			Store: out.Cosmos.Claims(), Process: s.ID + "/" + claim.Nonce(), Timeout: s.StoreLimit,
+			Terms: claim.Terms{Lease: s.lease, ChallengerMargin: s.challengerMargin, Keep: s.keep},
+		},
+		DeadLetters: out.ServiceBus.DeadLetters(message.Tasks), ReconcileAge: s.reconcileAge, ReconcilePeriod: s.reconcilePeriod,
 		SendTimeout: s.send, RelayAge: s.relayAge, RelayPeriod: s.relayPeriod, MaxMessage: s.maxMessage,
-		Log: log,
+		Log: log, Counters: counters,
 	}
 	listener, err := (&net.ListenConfig{}).Listen(ctx, "tcp", s.listen)
 	if err != nil {
@@ -182,6 +216,7 @@ func run(ctx context.Context, args []string, env process.Environment, stdout, st
 		otelhttp.WithMeterProvider(traces.Metrics), otelhttp.WithPropagators(traces.Propagator))
 	parts.Go(func() error { return serve(ctx, listener, api, s.grace) })
 	parts.Go(func() error { return o.Relay(ctx) })
+	parts.Go(func() error { return o.Reconcile(ctx) })
 	parts.Go(func() error { return s.receive(ctx, receiver, o.Handle) })
 	return parts.Wait()
 }

@@ -38,6 +38,11 @@ func TestSettingsThatContradictEachOtherAreRefused(t *testing.T) {
 		"-send-timeout=-1s":             "-send-timeout",
 		"-settle-timeout=0s":            "-settle-timeout",
 		"-store-timeout=0s":             "-store-timeout",
+		"-reconcile-period=16m":         "H19: -reconcile-period 16m must be at most -reconcile-age 15m",
+		"-reconcile-age=0s":             "-reconcile-age",
+		"-challenger-margin=-1s":        "-challenger-margin",
+		"-lease=1500ms":                 "-lease",
+		"-keep=20m":                     "H20",
 		"-id=a-name-that-is-too-long-x": "-id",
 	} {
 		_, err := parse([]string{"-id=o", flag}, environment, io.Discard)
@@ -47,16 +52,13 @@ func TestSettingsThatContradictEachOtherAreRefused(t *testing.T) {
 	}
 }
 
-// What the flags default to is what is proposed to deployments. There is no
-// reconciler yet.
+// What the flags default to is what is proposed to deployments.
 func TestTheFlagsDefaultToWhatIsProposed(t *testing.T) {
-	s, err := parse([]string{"-id=o"}, environment, io.Discard)
+	s, err := parse([]string{"-id=o", "-cosmos-endpoint=https://account.documents.azure.com"}, environment, io.Discard)
 	if err != nil {
 		t.Fatal(err)
 	}
-	known := s.horizon()
-	known.Orchestrator.Reconciler.Name = ""
-	for _, difference := range horizon.Differences(known, horizon.Defaults()) {
+	for _, difference := range horizon.Differences(s.horizon(), horizon.Defaults()) {
 		t.Error(difference)
 	}
 }

@@ -88,7 +88,7 @@ func defaultOrchestrator() Orchestrator {
 		MaxMessage:       Is("-max-message", 240<<10),
 		Reconciler:       Is("-reconcile", true),
 		ReconcileAge:     Is("-reconcile-age", 15*time.Minute),
-		ReconcilePeriod:  Is("-reconcile-period", time.Minute),
+		ReconcilePeriod:  Is("-reconcile-period", 5*time.Minute),
 		ReconcileBudget:  Is("-reconcile-budget", time.Minute),
 		FirstRedispatch:  Is("-redispatch-age", 15*time.Minute),
 		ReplayAge:        Is("-replay-age", 21*day),
