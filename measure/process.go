@@ -208,7 +208,8 @@ func loadAverage() (string, error) {
 	return first, nil
 }
 
-// profiled does something under the profiler, whose findings it writes into a folder; if that is "", it only does it.
+// profiled does something under the profiler, which writes into a folder where the time has gone and what was
+// allocated; if that is "", it only does it.
 func profiled(folder, name string, do func() error) (err error) {
 	if folder == "" {
 		return do()
@@ -216,14 +217,22 @@ func profiled(folder, name string, do func() error) (err error) {
 	if err := os.MkdirAll(folder, 0o777); err != nil {
 		return fmt.Errorf("profile: %w", err)
 	}
-	file, err := os.Create(filepath.Join(folder, name+".pprof"))
+	times, err := os.Create(filepath.Join(folder, name+".pprof"))
 	if err != nil {
 		return fmt.Errorf("profile: %w", err)
 	}
-	defer func() { err = errors.Join(err, file.Close()) }()
-	if err := pprof.StartCPUProfile(file); err != nil {
+	defer func() { err = errors.Join(err, times.Close()) }()
+	if err := pprof.StartCPUProfile(times); err != nil {
 		return fmt.Errorf("profile: %w", err)
 	}
-	defer pprof.StopCPUProfile()
-	return do()
+	err = do()
+	pprof.StopCPUProfile()
+	if err != nil {
+		return err
+	}
+	allocations, err := os.Create(filepath.Join(folder, name+"-allocs.pprof"))
+	if err != nil {
+		return fmt.Errorf("profile: %w", err)
+	}
+	return errors.Join(pprof.Lookup("allocs").WriteTo(allocations, 0), allocations.Close())
 }

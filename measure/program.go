@@ -33,7 +33,7 @@ func Parse(flags *flag.FlagSet, args, names []string, stdout io.Writer) (Setting
 	flags.SetOutput(io.Discard) // errors are returned, not printed twice
 	chosen := flags.String("run", strings.Join(names, ","), "the `parts` to measure")
 	flags.IntVar(&s.Repeat, "repeat", 5, "repetitions of every row")
-	flags.StringVar(&s.Profile, "profile", "", "write CPU profiles of client and server to a `folder`")
+	flags.StringVar(&s.Profile, "profile", "", "write CPU profiles of client and server, and what the client allocates, to a `folder`")
 	flags.StringVar(&s.Samples, "samples", "", "write every sample to a `file`, in the format that benchstat reads")
 	flags.DurationVar(&s.Limit, "limit", 12*time.Minute, "`duration` after which the run has failed")
 	err := flags.Parse(args)
