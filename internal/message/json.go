@@ -2,6 +2,7 @@ package message
 
 import (
 	"bytes"
+	"cmp"
 	"errors"
 	"fmt"
 	"io"
@@ -29,7 +30,7 @@ func Canonical(text []byte) ([]byte, error) {
 	}
 	canonical := jsontext.Value(bytes.Clone(text))
 	if err := canonical.Canonicalize(); err != nil {
-		return nil, fmt.Errorf("canonical form: %w", err)
+		return nil, cmp.Or(walk(text), fmt.Errorf("canonical form: %w", err))
 	}
 	return canonical, nil
 }
@@ -39,12 +40,25 @@ func Decode(text []byte, v any, options ...json.Options) error {
 	if err := checkNumbers(text); err != nil {
 		return err
 	}
-	return json.Unmarshal(text, v, options...)
+	if err := json.Unmarshal(text, v, options...); err != nil {
+		return cmp.Or(walk(text), err)
+	}
+	return nil
 }
 
-// checkNumbers walks the tokens, which finds duplicate names, bad UTF-8 and
-// trailing bytes too, and refuses numbers that would lose digits in a float64.
+// checkNumbers refuses numbers that would lose digits in a float64. It walks the
+// tokens only if there may be any: whoever reads the text next finds whatever else
+// is wrong with it, and then the walk says what.
 func checkNumbers(text []byte) error {
+	if plainNumbers(text) {
+		return nil
+	}
+	return walk(text)
+}
+
+// walk reads the tokens, which finds duplicate names, bad UTF-8 and trailing bytes
+// too.
+func walk(text []byte) error {
 	tokens := jsontext.NewDecoder(bytes.NewReader(text))
 	for {
 		token, err := tokens.ReadToken()
@@ -60,6 +74,36 @@ func checkNumbers(text []byte) error {
 			}
 		}
 	}
+}
+
+// plainDigits is how many digits a number may have that is exact in a float64
+// whatever they are.
+const plainDigits = 15
+
+// plainNumbers says that no number of a JSON text can be too large, by its length
+// alone: none has an exponent or many digits. Of a text that is no JSON it says
+// nothing.
+func plainNumbers(text []byte) bool {
+	quoted, digits := false, 0
+	for i := 0; i < len(text); i++ {
+		switch c := text[i]; {
+		case quoted && c == '\\':
+			i++ // what follows ends no string
+		case c == '"':
+			quoted, digits = !quoted, 0
+		case quoted || c == '.':
+		case '0' <= c && c <= '9':
+			digits++
+		case digits > 0 && (c == 'e' || c == 'E'):
+			return false
+		default:
+			digits = 0
+		}
+		if digits > plainDigits {
+			return false
+		}
+	}
+	return true
 }
 
 // checkNumber looks at the digits where there is no fraction and no exponent:

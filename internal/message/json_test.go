@@ -96,6 +96,8 @@ func TestNumbersThatTwoReadersCouldReadDifferentlyAreRefused(t *testing.T) { // 
 	const beyond = "the integer %s is beyond 2^53: send it as a string"
 	const outOfRange = "the number %s is out of range"
 	for _, test := range []struct{ literal, refusal string }{
+		{"999999999999999", ""}, // fifteen digits: exact whatever they are
+		{"-99999999999999.9", ""},
 		{"9007199254740991", ""},
 		{"9007199254740992", ""}, // 2^53 itself
 		{"-9007199254740992", ""},
@@ -124,6 +126,7 @@ func TestNumbersThatTwoReadersCouldReadDifferentlyAreRefused(t *testing.T) { // 
 		for _, place := range []struct{ before, after, pointer string }{
 			{"", "", ""},
 			{`{"a":[0,{"b/c":`, `}]}`, "/a/1/b~1c"},
+			{`{"\\":"\"","a\"":[true,`, `]}`, `/a"/1`}, // strings that a careless reader ends too early or too late
 		} {
 			text := place.before + test.literal + place.after
 			canonical, err := message.Canonical([]byte(text))
