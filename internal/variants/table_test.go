@@ -213,11 +213,13 @@ var table = []variant{
 	},
 	{
 		"W2", "a step that is kept is made again", "worker/call.go",
-		`		if _, made := lease.Claim().Steps[step.Name]; made {
-			continue
-		}
-`, ``,
+		`made, kept := lease.Claim().Steps[step.Name]; kept {`, `made, kept := lease.Claim().Steps[""]; kept {`,
 		"worker.TestAStepThatIsKeptIsNotMadeAgain",
+	},
+	{
+		"W1", "the last step is made again although another version has kept it", "worker/call.go",
+		`made, kept := lease.Claim().Steps[step.Name]; kept {`, `made, kept := lease.Claim().Steps[step.Name]; kept && i < len(steps)-1 {`,
+		"worker.TestAStepThatIsKeptIsNotMadeAgainWhereverItStandsNow",
 	},
 	{
 		"W2", "a call goes on after its lease", "worker/call.go",

@@ -19,15 +19,17 @@ type outcome struct {
 
 // call makes the calls of a task, one after the other: one, or one for each step
 // that has no result yet. What ends it is the last one's outcome, or the first
-// that is no success.
-func (w *Worker) call(ctx context.Context, lease *claim.Lease, j job) outcome {
+// that is no success. A step may have a result wherever it stands: the version
+// that made it may have declared others after it.
+func (w *Worker) call(ctx context.Context, lease *claim.Lease, j job) (o outcome) {
 	steps := j.declared.Calls()
-	for _, step := range steps[:len(steps)-1] {
-		if _, made := lease.Claim().Steps[step.Name]; made {
+	for i, step := range steps {
+		if made, kept := lease.Claim().Steps[step.Name]; kept {
+			o = outcome{Outcome: message.Outcome{Effect: message.EffectApplied, Ref: made.Ref, Value: made.Value}}
 			continue
 		}
-		o := w.step(ctx, lease, j, step)
-		if o.Effect != message.EffectApplied {
+		o = w.step(ctx, lease, j, step)
+		if o.Effect != message.EffectApplied || i == len(steps)-1 {
 			return o
 		}
 		if err := w.keep(ctx, lease, step, o); err != nil {
@@ -36,7 +38,7 @@ func (w *Worker) call(ctx context.Context, lease *claim.Lease, j job) outcome {
 			return outcome{Outcome: message.Outcome{Effect: message.EffectUnknown, Retry: true, Free: true, Description: "made, and not known to be kept: " + err.Error()}}
 		}
 	}
-	return w.step(ctx, lease, j, steps[len(steps)-1])
+	return o
 }
 
 // keep stores a step's result. It was made, so this is tried even if nobody waits

@@ -300,3 +300,39 @@ func TestAClaimThatBeganWithAKeylessStepKeepsItsRules(t *testing.T) { // W1
 		b.wantMade("customer 82f3/customer", "letter 82f3/letter")
 	})
 }
+
+// A rolling deploy that drops the steps after one that is made, or puts it last.
+func TestAStepThatIsKeptIsNotMadeAgainWhereverItStandsNow(t *testing.T) { // W1
+	for _, now := range [][]string{{"-letter"}, {"mail", "-letter"}} {
+		t.Run(fmt.Sprint(now), func(t *testing.T) {
+			inBubble(t, func(t *testing.T, b *bench) {
+				b.steps("-letter", "mail")
+				succeed := b.answer
+				b.answer = func(ctx context.Context, c message.Call) message.Outcome {
+					if c.Step == "mail" {
+						b.hub.Isolate("worker-1")
+						<-ctx.Done()
+						return message.Outcome{Effect: message.EffectUnknown}
+					}
+					return succeed(ctx, c)
+				}
+				b.deliver(t.Context(), 1)
+				b.Worker = b.another("worker-2")
+				b.steps(now...)
+				time.Sleep(10 * time.Minute)
+				if s := b.deliver(t.Context(), 2); s.Action != message.Complete || b.stands().Result.Ref != "/letter" {
+					t.Errorf("%s %s, want it completed with the letter that is printed", s.Action, s.Reason)
+				}
+				letters := 0
+				for _, c := range b.calls {
+					if c.Step == "letter" {
+						letters++
+					}
+				}
+				if letters != 1 {
+					t.Errorf("%d letters printed: %q", letters, b.made())
+				}
+			})
+		})
+	}
+}
