@@ -3,7 +3,9 @@ package message
 import (
 	"context"
 	"fmt"
+	"strings"
 	"time"
+	"unicode"
 
 	"github.com/go-json-experiment/json/jsontext"
 )
@@ -127,4 +129,26 @@ type Outcome struct {
 	Free        bool           // with Retry: it costs no attempt, the downstream only asks to wait
 	After       time.Duration  // with Retry: not before (Retry-After)
 	Description string         // for people: status, error, problem title
+}
+
+// What there is room for in a claim, an event and a dead letter.
+const (
+	MaxRef         = 2048
+	MaxDescription = 1024
+)
+
+// Line makes a text from anywhere fit to be kept, sent and logged: one line of
+// valid UTF-8, of at most MaxDescription bytes.
+func Line(text string) string {
+	text = strings.TrimSpace(strings.Map(func(r rune) rune {
+		if unicode.IsControl(r) {
+			return ' '
+		}
+		return r
+	}, strings.ToValidUTF8(text, "")))
+	const cut = "…"
+	if len(text) > MaxDescription {
+		return strings.ToValidUTF8(text[:MaxDescription-len(cut)], "") + cut
+	}
+	return text
 }

@@ -6,6 +6,7 @@ import (
 	"log/slog"
 	"runtime/debug"
 	"time"
+	"unicode/utf8"
 
 	"oneeffect/internal/claim"
 	"oneeffect/internal/message"
@@ -47,7 +48,7 @@ func (w *Worker) keep(ctx context.Context, lease *claim.Lease, step message.Step
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), w.Claims.Lease)
 	defer cancel()
 	r := message.StepResult{Ref: o.Ref, Value: o.Value}
-	if len(r.Value) > claim.MaxStepValue {
+	if len(r.Value) > claim.MaxStepValue || !r.Value.IsValid() {
 		r.Value = nil
 	}
 	return lease.StepDone(ctx, step.Name, r)
@@ -123,7 +124,7 @@ func (w *Worker) callWithin(ctx context.Context, lease *claim.Lease, j job, c me
 	defer lost(nil)
 	defer context.AfterFunc(lease.Context(), func() { lost(context.Cause(lease.Context())) })()
 	done := make(chan message.Outcome, 1)
-	w.calls.Go(func() { done <- w.guarded(ctx, j, c) })
+	w.calls.Go(func() { done <- fit(w.guarded(ctx, j, c)) })
 	select {
 	case o := <-done:
 		return outcome{Outcome: o}
@@ -149,12 +150,36 @@ func (w *Worker) callWithin(ctx context.Context, lease *claim.Lease, j job, c me
 func (w *Worker) guarded(ctx context.Context, j job, c message.Call) (o message.Outcome) {
 	defer func() {
 		if p := recover(); p != nil {
+			what := message.Line(panicked(p))
 			w.Log.LogAttrs(ctx, slog.LevelError, "handler panicked", slog.String("task", j.task.ExecutionID), slog.String("type", c.Type), slog.String("step", c.Step),
-				slog.Any("panic", p), slog.String("stack", string(debug.Stack())))
-			o = message.Outcome{Effect: message.EffectUnknown, Retry: true, Description: fmt.Sprintf("the handler panicked: %v", p)}
+				slog.String("panic", what), slog.String("stack", string(debug.Stack())))
+			o = message.Outcome{Effect: message.EffectUnknown, Retry: true, Description: "the handler panicked: " + what}
 		}
 	}()
 	return j.handler.Call(ctx, c)
+}
+
+// panicked is what a panic says. Words are meant to be read; of any other value,
+// which may well be the payload, only the type is told.
+func panicked(p any) string {
+	switch p.(type) {
+	case error, string:
+		return fmt.Sprint(p)
+	}
+	return fmt.Sprintf("a %T", p)
+}
+
+// fit makes what a handler says fit for the claim, whatever it says: its effect
+// must not be lost because the words about it cannot be kept.
+func fit(o message.Outcome) message.Outcome {
+	o.Description = message.Line(o.Description)
+	if len(o.Ref) > message.MaxRef || !utf8.ValidString(o.Ref) {
+		o.Ref = ""
+	}
+	if len(o.Omitted) > message.MaxRef || !utf8.ValidString(o.Omitted) {
+		o.Omitted = ""
+	}
+	return o
 }
 
 // notCalled is the outcome of a call that was not made. It costs no attempt.

@@ -3,6 +3,7 @@ package worker
 import (
 	"context"
 	"fmt"
+	"log/slog"
 	"strings"
 	"testing"
 	"time"
@@ -104,6 +105,76 @@ func TestAResultOfMegabytesIsKeptAsItsDigest(t *testing.T) { // C2
 		}
 		if s := b.deliver(t.Context(), 2); s.Action != message.Complete || len(b.published) != 2 || string(b.published[0].Body) == "" {
 			t.Errorf("%s, published %d", s.Action, len(b.published))
+		}
+	})
+}
+
+// A handler may put anything into its words; the claim, the event and the dead
+// letter have room for a line of text.
+func TestWhateverAHandlerSaysFitsIntoClaimAndEvent(t *testing.T) { // D1 C8
+	for name, words := range map[string]string{"no text": "\xff\xfe", "megabytes": strings.Repeat("x", 3<<20), "lines": "one\r\ntwo"} {
+		for how, answer := range map[string]func() message.Outcome{
+			"refused": func() message.Outcome {
+				return message.Outcome{Effect: message.EffectNotApplied, Description: words}
+			},
+			"panics": func() message.Outcome { panic(words) },
+		} {
+			t.Run(name+" "+how, func(t *testing.T) {
+				inBubble(t, func(t *testing.T, b *bench) {
+					b.keyless()
+					b.answer = func(context.Context, message.Call) message.Outcome { return answer() }
+					s := b.deliver(t.Context(), 1)
+					if s.Action != message.DeadLetter || b.stands().Status != claim.Failed || len(b.published) != 1 {
+						t.Fatalf("%s, claim %s, %d events, want it failed, told and dead-lettered", s.Action, b.stands().Status, len(b.published))
+					}
+					if got := b.stands().Failure.Description; len(got) > message.MaxDescription || strings.ContainsAny(got, "\r\n") {
+						t.Errorf("a description of %d bytes, want one short line", len(got))
+					}
+				})
+			})
+		}
+	}
+}
+
+// An effect that happened is not lost because its result cannot be written down.
+func TestAResultThatCannotBeKeptIsStillAResult(t *testing.T) { // C2
+	for name, o := range map[string]message.Outcome{
+		"a value that is no JSON":  {Ref: "/c/1", Value: jsontext.Value(`{"a":1,"a":2}`)},
+		"a reference that is none": {Ref: "\xff"},
+		"a reference without end":  {Ref: strings.Repeat("x", 3<<20)},
+	} {
+		for _, steps := range [][]string{nil, {"customer", "mail"}} {
+			t.Run(fmt.Sprintf("%s %v", name, steps), func(t *testing.T) {
+				inBubble(t, func(t *testing.T, b *bench) {
+					if steps != nil {
+						b.steps(steps...)
+					}
+					o.Effect = message.EffectApplied
+					b.answer = func(context.Context, message.Call) message.Outcome { return o }
+					if s := b.deliver(t.Context(), 1); s.Action != message.Complete || len(b.calls) != max(1, len(steps)) {
+						t.Errorf("%s %s after %d calls, want it completed", s.Action, s.Description, len(b.calls))
+					}
+				})
+			})
+		}
+	}
+}
+
+// A panic's value may be what the handler worked on; only words are repeated.
+func TestAPanicTellsNothingOfThePayload(t *testing.T) {
+	inBubble(t, func(t *testing.T, b *bench) {
+		b.keyless()
+		var log strings.Builder
+		b.Log = slog.New(slog.NewJSONHandler(&log, nil))
+		b.answer = func(_ context.Context, c message.Call) message.Outcome {
+			c.Payload = jsontext.Value(`{"card":"4111"}`)
+			panic(c)
+		}
+		s := b.deliver(t.Context(), 1)
+		for where, text := range map[string]string{"log": log.String(), "dead letter": s.Description, "claim": b.stands().Failure.Description} {
+			if strings.Contains(text, "4111") || !strings.Contains(text, "a message.Call") {
+				t.Errorf("%s: %s", where, text)
+			}
 		}
 	})
 }

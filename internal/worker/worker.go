@@ -183,6 +183,9 @@ func (w *Worker) write(ctx context.Context, lease *claim.Lease, j job, o outcome
 		return claim.Verdict{Kind: claim.Busy, Wait: lease.Left() + w.Claims.OwnerMargin + w.Claims.ChallengerMargin, Claim: stands}, nil
 	case o.Effect == message.EffectApplied:
 		result, err := claim.NewResult(o.Ref, o.Value, o.Omitted)
+		if err != nil { // a value that is no JSON; the effect is one all the same
+			result, err = claim.NewResult(o.Ref, nil, o.Omitted)
+		}
 		if err != nil {
 			return claim.Verdict{}, err
 		}
