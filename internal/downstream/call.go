@@ -67,6 +67,7 @@ func (h *caller) call(ctx context.Context, c message.Call) message.Outcome {
 	))
 	defer span.End()
 	o := h.send(ctx, span, c)
+	o.Description = message.Line(o.Description) // net/http repeats what it cannot read
 	if o.Effect != message.EffectApplied {
 		span.SetStatus(codes.Error, o.Description)
 	}

@@ -231,7 +231,7 @@ func TestReplies(t *testing.T) {
 			effect: message.EffectApplied, ref: "/l", says: "larger than", digest: true},
 		{name: "larger than is read: not even digested", reply: answer(200, `"`+strings.Repeat("x", maxReply+maxDigested)+`"`, "Content-Type", asJSON),
 			effect: message.EffectApplied, says: "larger than"},
-		{name: "a reference without end is none", reply: answer(200, "", "Location", strings.Repeat("x", maxRef+1)),
+		{name: "a reference without end is none", reply: answer(200, "", "Location", strings.Repeat("x", message.MaxRef+1)),
 			effect: message.EffectApplied},
 		{name: "a problem is shown to people", reply: answer(422, `{"title":"Key reused","detail":"other\npayload"}`, "Content-Type", "application/problem+json"),
 			effect: message.EffectNotApplied, says: "POST http://crm/customers: 422 Unprocessable Entity: Key reused: other payload"},

@@ -12,6 +12,7 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
+	"unicode/utf8"
 
 	"oneeffect/internal/message"
 )
@@ -205,5 +206,31 @@ func TestAKeylessCallHasAConnectionOfItsOwn(t *testing.T) { // D2
 	}
 	if shared.DisableKeepAlives {
 		t.Error("the shared transport was changed")
+	}
+}
+
+// A reply of 101 hands over the connection, which then neither ends nor is closed
+// with the call's context.
+func TestASwitchOfProtocolsDoesNotHoldTheCall(t *testing.T) { // D4
+	over := make(chan struct{})
+	s := serve(t, func(_ int64, c net.Conn, _ *http.Request) bool {
+		fmt.Fprint(c, "HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: x\r\n\r\n")
+		<-over
+		return false
+	})
+	defer close(over)
+	want(t, call(t, keylessAt(s.url), Options{UserAgent: "w"}), message.EffectUnknown, false, false)
+}
+
+// What net/http says of a broken header repeats it.
+func TestAReplyThatIsNoTextIsDescribedAsText(t *testing.T) {
+	s := serve(t, func(_ int64, c net.Conn, _ *http.Request) bool {
+		fmt.Fprint(c, "HTTP/1.1 200 OK\r\n\xff\xfe"+strings.Repeat("x", 10_000)+"\r\n\r\n")
+		return false
+	})
+	o := call(t, keyedAt(s.url), Options{UserAgent: "w"})
+	want(t, o, message.EffectUnknown, true, false)
+	if !utf8.ValidString(o.Description) || len(o.Description) > message.MaxDescription {
+		t.Errorf("%d bytes: %.100q, want one short line of text", len(o.Description), o.Description)
 	}
 }

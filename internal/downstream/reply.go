@@ -10,7 +10,6 @@ import (
 	"strconv"
 	"strings"
 	"time"
-	"unicode"
 
 	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
@@ -20,10 +19,8 @@ import (
 
 // The bounds of what is taken from a reply.
 const (
-	maxReply       = 64 << 10 // kept
-	maxDigested    = 8 << 20  // read, of a reply that is too large to keep
-	maxRef         = 2048
-	maxDescription = 512
+	maxReply    = 64 << 10 // kept
+	maxDigested = 8 << 20  // read, of a reply that is too large to keep
 )
 
 // reply is what came back, as far as it came and as far as we read.
@@ -39,6 +36,9 @@ type reply struct {
 // nothing from what the status has said.
 func read(response *http.Response) reply {
 	r := reply{status: response.StatusCode, header: response.Header}
+	if r.status == http.StatusSwitchingProtocols {
+		return r // what follows is no reply but the connection, which does not end with the call
+	}
 	r.body, r.err = io.ReadAll(io.LimitReader(response.Body, maxReply+1))
 	if len(r.body) <= maxReply {
 		return r
@@ -64,7 +64,7 @@ func (h *caller) judge(r reply) message.Outcome {
 		o.Value, o.Omitted = value, r.digest
 		o.Ref = d.ref(r.header, value)
 		if err != nil {
-			o.Description += ", reply not kept: " + clean(err.Error())
+			o.Description += ", reply not kept: " + err.Error()
 		}
 	case o.Retry:
 		o.After = retryAfter(r.header, time.Now())
@@ -108,7 +108,7 @@ func (d Request) ref(header http.Header, value jsontext.Value) string {
 	if ref == "" && d.Result != "" {
 		ref = find(value, jsontext.Pointer(d.Result))
 	}
-	if len(ref) > maxRef {
+	if len(ref) > message.MaxRef {
 		return ""
 	}
 	return strings.ToValidUTF8(ref, "")
@@ -156,19 +156,5 @@ func (r reply) problem() string {
 	if json.Unmarshal(r.body, &p) != nil {
 		return ""
 	}
-	return clean(strings.TrimPrefix(p.Title+": "+p.Detail, ": "))
-}
-
-// clean makes a text from outside fit for a line of a log.
-func clean(text string) string {
-	text = strings.TrimSuffix(strings.TrimSpace(strings.Map(func(r rune) rune {
-		if unicode.IsControl(r) {
-			return ' '
-		}
-		return r
-	}, strings.ToValidUTF8(text, ""))), ":")
-	if len(text) > maxDescription {
-		return strings.ToValidUTF8(text[:maxDescription], "") + "…"
-	}
-	return text
+	return strings.TrimSuffix(message.Line(strings.TrimPrefix(p.Title+": "+p.Detail, ": ")), ":")
 }
