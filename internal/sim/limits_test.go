@@ -3,56 +3,12 @@ package sim
 import (
 	"net/http"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"oneeffect/emulator/control"
 	"oneeffect/internal/claim"
 	"oneeffect/internal/message"
 )
-
-// What one task may cost: DESIGN's budget, counted at the emulators.
-func TestTheHappyPathCostsNoMoreThanItsBudget(t *testing.T) {
-	story(t, func(t *testing.T, w *world) {
-		w.orchestrator()
-		w.worker("worker-1")
-		w.submit(`{"executionId":"first","type":"customer.create","payload":{}}`) // connections are made
-		w.until("the first transition", transitionOf("first"))
-		synctest.Wait()
-		from := w.hub.Last()
-		w.submit(customer)
-		w.until("the transition", transitionOf("82f3"))
-		w.until("the event is settled", onBroker("settled", subscription, "82f3/completed"))
-		synctest.Wait()
-
-		spent := map[string]int{}
-		for _, e := range w.hub.Events(from) {
-			switch {
-			case e.Service == "cosmos" && e.Kind == "request":
-				spent[e.Client+" "+e.Operation]++
-			case e.Kind == "enqueued" && e.Entity == subscription: // the topic's copy for it
-			case e.Kind == "enqueued" || e.Kind == "settled":
-				spent[e.Client+" "+e.Kind]++
-			case e.Kind == "call":
-				spent["calls"]++
-			}
-		}
-		want := map[string]int{
-			"orchestrator batch": 1, "orchestrator delete": 1, "orchestrator patch": 1, "orchestrator enqueued": 1, "orchestrator settled": 1,
-			"worker-1 create": 1, "worker-1 replace": 1, "worker-1 enqueued": 1, "worker-1 settled": 1, "calls": 1,
-		}
-		for what, n := range spent {
-			if n > want[what] {
-				t.Errorf("%s: %d times, the budget is %d", what, n, want[what])
-			}
-		}
-		for what, n := range want {
-			if spent[what] != n {
-				t.Errorf("%s: %d times, want %d", what, spent[what], n)
-			}
-		}
-	})
-}
 
 func TestABodyThatDoesNotParseIsDeadLetteredAtOnce(t *testing.T) { // M1
 	story(t, func(t *testing.T, w *world) {

@@ -34,7 +34,7 @@ const (
 // subscription is what the event log calls the orchestrator's subscription.
 const subscription = message.TaskEvents + "/subscriptions/" + message.Orchestrator
 
-// handlers are the two of the diagram and its note.
+// handlers are the two of the diagram and its note, and two of several steps.
 const handlers = `
 - type: customer.create
   request: { method: POST, url: "http://crm.example/customers", timeout: 20s }
@@ -44,6 +44,25 @@ const handlers = `
 - type: letter.print
   request: { method: POST, url: "http://print.example/letters", timeout: 20s }
   idempotency: { honoured: false }
+- type: customer.move
+  steps:
+    - name: invoice
+      request: { url: "http://crm.example/customers", timeout: 20s }
+      idempotency: { honoured: true, window: 24h }
+    - name: address
+      request: { url: "http://crm.example/customers", timeout: 20s }
+      idempotency: { honoured: true, window: 24h }
+    - name: contract
+      request: { url: "http://crm.example/customers", timeout: 20s }
+      idempotency: { honoured: true, window: 24h }
+- type: customer.welcome
+  steps:
+    - name: letter
+      request: { url: "http://print.example/letters", timeout: 20s }
+      idempotency: { honoured: false }
+    - name: customer
+      request: { url: "http://crm.example/customers", timeout: 20s }
+      idempotency: { honoured: true, window: 24h }
 `
 
 // world is everything outside the processes, and a view of it that is the test's own.
