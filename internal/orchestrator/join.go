@@ -52,21 +52,14 @@ func (o *Orchestrator) joinEvent(ctx context.Context, event message.Event, d exe
 	if event.Orchestration() == "" || d == execution.Contradiction {
 		return nil
 	}
+	if d != execution.Transition {
+		return o.joinEnded(ctx, event.ExecutionID(), event.Orchestration())
+	}
 	part := execution.Part{ExecutionID: event.ExecutionID(), Run: event.Run()}
-	switch c, f := event.Completed, event.Failed; {
-	case d != execution.Transition:
-		stands, err := o.Store.Load(ctx, event.ExecutionID())
-		if err != nil {
-			return fmt.Errorf("load %s: %w", event.ExecutionID(), err)
-		}
-		ended := false
-		if part, ended = stands.Execution.Ended(); !ended {
-			return nil
-		}
-	case c != nil:
+	if c := event.Completed; c != nil {
 		part.Status, part.Ref, part.Digest = execution.Completed, c.ResultRef, c.ResultDigest
-	default:
-		part.Status, part.Reason = execution.Failed, f.Reason
+	} else {
+		part.Status, part.Reason = execution.Failed, event.Failed.Reason
 	}
 	return o.join(ctx, event.Orchestration(), part)
 }
@@ -112,7 +105,7 @@ func (o *Orchestrator) join(ctx context.Context, id string, part execution.Part)
 func (o *Orchestrator) rejoin(ctx context.Context, e execution.Execution) error {
 	var errs []error
 	for _, p := range e.Tasks {
-		if p.Status == execution.Completed {
+		if p.Status == execution.Completed || ctx.Err() != nil {
 			continue
 		}
 		stands, err := o.Store.Load(ctx, p.ExecutionID)
@@ -129,6 +122,35 @@ func (o *Orchestrator) rejoin(ctx context.Context, e execution.Execution) error 
 		}
 	}
 	return errors.Join(errs...)
+}
+
+// rejoinFailed looks after a FAILED orchestration whose parts may have recovered.
+func (o *Orchestrator) rejoinFailed(ctx context.Context, id string) error {
+	stands, err := o.Store.Load(ctx, id)
+	if errors.Is(err, message.ErrNotFound) {
+		return nil
+	}
+	if err != nil || len(stands.Execution.Tasks) == 0 || stands.Execution.Status != execution.Failed {
+		return err
+	}
+	return o.rejoin(ctx, stands.Execution)
+}
+
+// joinEnded joins an execution as it stands into its orchestration, if it is part
+// of one.
+func (o *Orchestrator) joinEnded(ctx context.Context, id, orchestration string) error {
+	if orchestration == "" {
+		return nil
+	}
+	stands, err := o.Store.Load(ctx, id)
+	if err != nil {
+		return fmt.Errorf("load %s: %w", id, err)
+	}
+	ended, over := stands.Execution.Ended()
+	if !over {
+		return nil
+	}
+	return o.join(ctx, orchestration, ended)
 }
 
 // cancelParts cancels what is still running of an orchestration that was cancelled:

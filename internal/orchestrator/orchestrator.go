@@ -67,6 +67,9 @@ func (o *Orchestrator) Handle(ctx context.Context, d message.Delivery) message.S
 		return message.Reject(message.InvalidMessage, err.Error())
 	}
 	decision, err := o.transition(ctx, event, execution.Stored{Execution: execution.Expected(event.Run()), ETag: execution.ETag(event.Ticket())})
+	if err == nil {
+		err = o.joinEvent(ctx, event, decision)
+	}
 	o.Counters.event(ctx, event, decision, err)
 	level, attrs := slog.LevelInfo, []slog.Attr{
 		slog.String("task", event.ExecutionID()), slog.String("event", event.Type()), slog.Int("delivery", d.Count),

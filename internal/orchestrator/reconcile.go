@@ -207,6 +207,8 @@ func (r *reconciler) lookAtOldOne(ctx context.Context, id string) error {
 		return err
 	case stands.Execution.Status != execution.Running:
 		return nil
+	case len(stands.Execution.Tasks) > 0:
+		return r.rejoin(ctx, stands.Execution)
 	}
 	found, err := r.look(ctx, stands, "")
 	if err != nil || found != claim.FoundNobody {
@@ -231,8 +233,11 @@ func (r *reconciler) lookAtFailed(ctx context.Context) error {
 // recover completes a failed execution if its claim is completed.
 func (r *reconciler) recover(ctx context.Context, id string) error {
 	c, err := r.Claims.Read(ctx, id)
-	if err != nil || c == nil || c.Status != claim.Completed {
+	if err != nil || c != nil && c.Status != claim.Completed {
 		return err
+	}
+	if c == nil {
+		return r.rejoinFailed(ctx, id)
 	}
 	count(ctx, r.Counters.reconciled, attribute.String("oneeffect.hint", "failed"), attribute.String("oneeffect.found", claim.FoundDone.String()))
 	return r.end(ctx, completedBy(*c), execution.Stored{})
@@ -281,7 +286,7 @@ func (r *reconciler) end(ctx context.Context, event message.Event, stands execut
 		level = slog.LevelError // somebody must look: a promise of the claims is broken
 	}
 	r.Log.LogAttrs(ctx, level, "reconciled", slog.String("task", event.ExecutionID()), slog.String("event", event.Type()), slog.String("decision", decision.String()))
-	return nil
+	return r.joinEnded(ctx, event.ExecutionID(), stands.Execution.Orchestration)
 }
 
 func completedBy(c claim.Claim) message.Event {

@@ -1,0 +1,216 @@
+package orchestrator_test
+
+import (
+	"fmt"
+	"slices"
+	"sync"
+	"testing"
+	"time"
+
+	"oneeffect/emulator/control"
+	"oneeffect/internal/execution"
+	"oneeffect/internal/message"
+)
+
+// orchestrate makes an orchestration as the API does, up to its batch: the relay
+// has to begin its parts.
+func (b *bench) orchestrate(t *testing.T, id string, n int) {
+	t.Helper()
+	parts := make([]execution.Part, n)
+	for i := range parts {
+		parts[i] = execution.Part{Type: "letter.print", Payload: []byte(fmt.Sprintf(`{"page":%d}`, i))}
+	}
+	e, entries, err := execution.NewOrchestration(id, parts, "sha256:00", time.Now().UTC())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := b.Store.Create(t.Context(), e, entries...); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// tasks are the tasks that were sent, by execution.
+func (b *bench) tasks(t *testing.T) map[string]message.Task {
+	t.Helper()
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	all := map[string]message.Task{}
+	for _, m := range b.sent {
+		task, err := message.ParseTask(m.Body)
+		if err != nil {
+			t.Fatal(err)
+		}
+		all[task.ExecutionID] = task
+	}
+	return all
+}
+
+// ending is the event that a worker publishes for a task.
+func ending(t message.Task, reason string) message.Event {
+	if reason == "" {
+		return message.Event{Completed: &message.Completed{
+			ExecutionID: t.ExecutionID, Run: t.Run, Fence: 1, ResultRef: "/letters/" + t.ExecutionID, ResultDigest: "sha256:" + t.ExecutionID,
+			ExecutionETag: t.ExecutionETag, Orchestration: t.Orchestration,
+		}}
+	}
+	return message.Event{Failed: &message.Failed{
+		ExecutionID: t.ExecutionID, Run: t.Run, Fence: 1, Reason: reason, Outcome: "none", ExecutionETag: t.ExecutionETag, Orchestration: t.Orchestration,
+	}}
+}
+
+func TestTheRelayBeginsThePartsOfAnOrchestration(t *testing.T) { // E6
+	inBubble(t, func(t *testing.T, b *bench) {
+		b.orchestrate(t, "82f3", 3)
+		b.relayFor(t, 2*time.Minute)
+		tasks := b.tasks(t)
+		for i := range 3 {
+			id := fmt.Sprintf("82f3:%d", i)
+			task := tasks[id]
+			if task.Orchestration != "82f3" || string(task.Payload) != fmt.Sprintf(`{"page":%d}`, i) || task.ExecutionETag != string(b.load(t, id).ETag) {
+				t.Errorf("%s: sent %+v", id, task)
+			}
+		}
+		left, _, err := b.Store.Unsent(t.Context(), 0, "")
+		if err != nil || len(left) > 0 || len(tasks) != 3 {
+			t.Errorf("%d entries left, %v, %d tasks", len(left), err, len(tasks))
+		}
+	})
+}
+
+// Ninety completions at once, in any order: each part is joined once, and the last
+// one ends the whole.
+func TestRacingCompletionsEndAnOrchestrationOnce(t *testing.T) { // E1
+	inBubble(t, func(t *testing.T, b *bench) {
+		b.orchestrate(t, "82f3", execution.MaxParts)
+		b.relayFor(t, 2*time.Minute)
+		var delivering sync.WaitGroup
+		for _, task := range b.tasks(t) {
+			delivering.Go(func() {
+				for count := 1; ; count++ { // as a broker does
+					s := b.deliver(t, ending(task, ""), count)
+					if s.Action == message.Complete {
+						return
+					}
+					time.Sleep(s.Delay)
+				}
+			})
+		}
+		delivering.Wait()
+		e := b.load(t, "82f3").Execution
+		ends := 0
+		for _, n := range e.History {
+			if n.To == execution.Completed {
+				ends++
+			}
+		}
+		if e.Status != execution.Completed || ends != 1 || e.Result == nil {
+			t.Errorf("%s after %d ends, result %+v", e.Status, ends, e.Result)
+		}
+		for _, p := range e.Tasks {
+			if p.Status != execution.Completed || p.Digest != "sha256:"+p.ExecutionID {
+				t.Errorf("part %+v", p)
+			}
+		}
+	})
+}
+
+func TestAFailedPartIsNamedAndItsReplayRecoversTheWhole(t *testing.T) { // E3 E7
+	inBubble(t, func(t *testing.T, b *bench) {
+		b.orchestrate(t, "82f3", 2)
+		b.relayFor(t, 2*time.Minute)
+		tasks := b.tasks(t)
+		b.deliver(t, ending(tasks["82f3:0"], message.DownstreamRejected), 1)
+		if e := b.load(t, "82f3").Execution; e.Status != execution.Running {
+			t.Errorf("%s while a part runs", e.Status)
+		}
+		b.deliver(t, ending(tasks["82f3:1"], ""), 1)
+		e := b.load(t, "82f3").Execution
+		if e.Status != execution.Failed || e.Failure.Reason != execution.PartFailed || e.Failure.Description != "failed: 82f3:0" {
+			t.Fatalf("%s %+v", e.Status, e.Failure)
+		}
+		stands := b.load(t, "82f3:0")
+		change, _, err := execution.Replay(stands.Execution, execution.Operator{Name: "ada"}, false, 0, time.Now().UTC())
+		if err != nil {
+			t.Fatal(err)
+		}
+		again := execution.OutboxEntry("82f3:0", message.TaskMessageID("82f3:0", 2), 2)
+		if _, err := b.Store.Reopen(t.Context(), "82f3:0", change, again, stands.ETag); err != nil {
+			t.Fatal(err)
+		}
+		b.relayFor(t, 2*time.Minute)
+		second := b.tasks(t)["82f3:0"]
+		if second.Run != 2 || second.Orchestration != "82f3" {
+			t.Fatalf("sent %+v", second)
+		}
+		b.deliver(t, ending(second, ""), 1)
+		if e := b.load(t, "82f3").Execution; e.Status != execution.Completed {
+			t.Errorf("%s after the replay", e.Status)
+		}
+	})
+}
+
+// The orchestrator dies between the end of a part and its join: the redelivery
+// finds the part ended, and joins it all the same.
+func TestAJoinThatWasCutOffIsMadeByTheRedelivery(t *testing.T) { // E1 E4
+	inBubble(t, func(t *testing.T, b *bench) {
+		b.orchestrate(t, "82f3", 1)
+		b.relayFor(t, 2*time.Minute)
+		task := b.tasks(t)["82f3:0"]
+		rule := control.Rule{Name: "join", Match: control.Match{Service: "cosmos", Operation: "patch", Key: "82f3"}, Do: "answer", Status: 403}
+		b.arm(t, rule)
+		if s := b.deliver(t, ending(task, ""), 1); s.Action == message.Complete {
+			t.Fatalf("%s, although it is not joined", s.Action)
+		}
+		if err := b.hub.Disarm("join"); err != nil {
+			t.Fatal(err)
+		}
+		if s := b.deliver(t, ending(task, ""), 2); s.Action != message.Complete {
+			t.Errorf("%s %s", s.Action, s.Reason)
+		}
+		if e := b.load(t, "82f3").Execution; e.Status != execution.Completed {
+			t.Errorf("%s", e.Status)
+		}
+	})
+}
+
+// Nothing is left of the events: the reconciler joins what has ended, and begins
+// what never began.
+func TestTheReconcilerLooksAfterOrchestrations(t *testing.T) { // E4 E5
+	inBubble(t, func(t *testing.T, b *bench) {
+		b.orchestrate(t, "82f3", 2)
+		b.relayFor(t, 2*time.Minute)
+		task := b.tasks(t)["82f3:0"]
+		event := ending(task, "")
+		event.Completed.Orchestration = "" // so that nobody joins it
+		b.deliver(t, event, 1)
+		b.orchestrate(t, "lost", 1)
+		for _, entry := range b.unsent(t) {
+			if err := b.Store.Sent(t.Context(), entry); err != nil {
+				t.Fatal(err)
+			}
+		}
+		time.Sleep(b.ReconcileAge)
+		b.reconcileFor(t, 2*b.ReconcilePeriod)
+		e := b.load(t, "82f3").Execution
+		if i := slices.IndexFunc(e.Tasks, func(p execution.Part) bool { return p.Status == execution.Completed }); e.Status != execution.Running || i != 0 {
+			t.Errorf("%s, parts %+v: want the first joined", e.Status, e.Tasks)
+		}
+		if _, begun := b.tasks(t)["lost:0"]; !begun {
+			t.Error("a part that never began was not begun")
+		}
+		for id, task := range b.tasks(t) {
+			if id == "82f3" || id == "lost" || task.Type == execution.TypeOrchestration {
+				t.Errorf("a task was sent for an orchestration: %+v", task)
+			}
+		}
+	})
+}
+
+func (b *bench) unsent(t *testing.T) []execution.Entry {
+	t.Helper()
+	entries, _, err := b.Store.Unsent(t.Context(), 0, "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return entries
+}
