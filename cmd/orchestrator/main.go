@@ -46,8 +46,9 @@ type settings struct {
 	relayAge, relayPeriod, grace time.Duration
 	maxMessage                   int
 
-	lease, challengerMargin, keep time.Duration // of the claims, as the workers have them
-	reconcileAge, reconcilePeriod time.Duration
+	lease, challengerMargin, keep            time.Duration // of the claims, as the workers have them
+	reconcileAge, reconcilePeriod            time.Duration
+	replaySettle, followPeriod, followWindow time.Duration
 }
 
 func parse(args []string, env process.Environment, stderr io.Writer) (settings, error) {
@@ -69,6 +70,9 @@ func parse(args []string, env process.Environment, stderr io.Writer) (settings, 
 	flags.DurationVar(&s.keep, "keep", 30*24*time.Hour, "how long after its last write a claim is kept; as the workers have it")
 	flags.DurationVar(&s.reconcileAge, "reconcile-age", 15*time.Minute, "an execution that runs for longer has its claim read, and its task sent again if nobody works on it")
 	flags.DurationVar(&s.reconcilePeriod, "reconcile-period", 5*time.Minute, "how often the reconciler looks")
+	flags.DurationVar(&s.replaySettle, "replay-settle", 21*time.Minute, "how long after a failure of unknown outcome its last call may still be on its way: no replay before that")
+	flags.DurationVar(&s.followPeriod, "follow-period", time.Second, "how often the change feed is read, for the list of executions, when nothing changes")
+	flags.DurationVar(&s.followWindow, "follow-window", 24*time.Hour, "how far back the list of executions is in order from the start on")
 	err := s.Parse(flags, args, env, func() error { return s.check() })
 	return s, err
 }
@@ -88,6 +92,7 @@ func (s settings) check() error {
 		value time.Duration
 	}{{"lock", s.lock}, {"settle-timeout", s.settle}, {"send-timeout", s.send}, {"store-timeout", s.StoreLimit}, {"relay-period", s.relayPeriod},
 		{"challenger-margin", s.challengerMargin}, {"keep", s.keep}, {"reconcile-age", s.reconcileAge}, {"reconcile-period", s.reconcilePeriod},
+		{"replay-settle", s.replaySettle}, {"follow-period", s.followPeriod}, {"follow-window", s.followWindow},
 	} {
 		if d.value <= 0 {
 			errs = append(errs, fmt.Errorf("-%s %v: it must be positive", d.flag, d.value))
@@ -193,13 +198,14 @@ func run(ctx context.Context, args []string, env process.Environment, stdout, st
 		return err
 	}
 	o := &orchestrator.Orchestrator{
-		Store: out.Cosmos.Executions(), Send: tasks.Send,
+		Store: out.Cosmos.Executions(), Views: out.Cosmos.Executions(), Send: tasks.Send,
 		Claims: &claim.Desk{
 			Store: out.Cosmos.Claims(), Process: s.ID + "/" + claim.Nonce(), Timeout: s.StoreLimit,
 			Terms: claim.Terms{Lease: s.lease, ChallengerMargin: s.challengerMargin, Keep: s.keep},
 		},
 		DeadLetters: out.ServiceBus.DeadLetters(message.Tasks), ReconcileAge: s.reconcileAge, ReconcilePeriod: s.reconcilePeriod,
 		SendTimeout: s.send, RelayAge: s.relayAge, RelayPeriod: s.relayPeriod, MaxMessage: s.maxMessage,
+		ReplaySettle: s.replaySettle, FollowPeriod: s.followPeriod, FollowWindow: s.followWindow,
 		Log: log, Counters: counters,
 	}
 	listener, err := (&net.ListenConfig{}).Listen(ctx, "tcp", s.listen)
@@ -217,6 +223,7 @@ func run(ctx context.Context, args []string, env process.Environment, stdout, st
 	parts.Go(func() error { return serve(ctx, listener, api, s.grace) })
 	parts.Go(func() error { return o.Relay(ctx) })
 	parts.Go(func() error { return o.Reconcile(ctx) })
+	parts.Go(func() error { return o.Follow(ctx) })
 	parts.Go(func() error { return s.receive(ctx, receiver, o.Handle) })
 	return parts.Wait()
 }

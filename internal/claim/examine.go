@@ -125,6 +125,9 @@ func Withdraw(stands *Claim, age time.Duration, l Look, owner string, t Terms) (
 	return next, true
 }
 
+// ErrNotFailed: what is to be resolved is not a failure of that run.
+var ErrNotFailed = fmt.Errorf("%w: only a failed claim can be resolved", message.ErrRefused)
+
 // Resolve decides whether a failed claim can be closed as applied (E7): an operator
 // has looked, and the effect is there.
 func Resolve(stands Claim, run int, r Result, owner string, t Terms) (next Claim, write bool, err error) {
@@ -132,7 +135,7 @@ func Resolve(stands Claim, run int, r Result, owner string, t Terms) (next Claim
 	case stands.Status == Completed:
 		return stands, false, nil // it is, already
 	case stands.Status != Failed || stands.Run != run:
-		return stands, false, fmt.Errorf("resolve claim %s: %w: it is %s of run %d, want FAILED of run %d", stands.ID, message.ErrRefused, stands.Status, stands.Run, run)
+		return stands, false, fmt.Errorf("resolve claim %s: %w: it is %s of run %d, want FAILED of run %d", stands.ID, ErrNotFailed, stands.Status, stands.Run, run)
 	}
 	next = stands
 	next.Status, next.Result, next.Failure = Completed, &r, nil
@@ -182,7 +185,7 @@ func (d *Desk) Withdraw(ctx context.Context, l Look) (bool, error) {
 func (d *Desk) Resolve(ctx context.Context, id string, run int, r Result) (Claim, error) {
 	return d.overrule(ctx, id, func(stands *Claim, _ time.Duration, owner string) (Claim, bool, error) {
 		if stands == nil {
-			return Claim{}, false, fmt.Errorf("resolve claim %s: %w: there is none", id, message.ErrRefused)
+			return Claim{}, false, fmt.Errorf("resolve claim %s: %w: there is none", id, ErrNotFailed)
 		}
 		return Resolve(*stands, run, r, owner, d.Terms)
 	})

@@ -41,8 +41,11 @@ var uncertain = []string{message.OutcomeUnknown, message.KeyWindowPassed}
 // Uncertain reports whether another run needs an assertion that the last one had no
 // effect.
 func (e Execution) Uncertain() bool {
-	return e.Status == Failed && e.Failure != nil && slices.Contains(uncertain, e.Failure.Reason)
+	return e.Status == Failed && e.Failure != nil && UncertainReason(e.Failure.Reason)
 }
+
+// UncertainReason reports whether what failed for a reason may have had an effect.
+func UncertainReason(reason string) bool { return slices.Contains(uncertain, reason) }
 
 // Replay begins another run of a failed execution (E7). asserted says that an
 // operator has looked and nothing was applied; settle is how long the last caller

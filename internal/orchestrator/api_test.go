@@ -29,6 +29,7 @@ import (
 // bench is an orchestrator on a real store; what it sends is kept.
 type bench struct {
 	*orchestrator.Orchestrator
+	t    *testing.T
 	hub  *control.Hub
 	dead deadLetters
 
@@ -55,7 +56,7 @@ func (b *bench) failSends(err error) {
 func inBubble(t *testing.T, test func(t *testing.T, b *bench)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
-		b := &bench{hub: control.New()}
+		b := &bench{t: t, hub: control.New()}
 		server := emulator.New(b.hub, emulator.Options{})
 		db, err := cosmos.Open(cosmos.Options{Endpoint: "http://cosmos.example", Key: emulator.EmulatorKey, ApplicationID: "orchestrator", Transport: server.Transport()})
 		if err != nil {
@@ -72,8 +73,8 @@ func inBubble(t *testing.T, test func(t *testing.T, b *bench)) {
 			t.Fatal(err)
 		}
 		b.Orchestrator = &orchestrator.Orchestrator{
-			Store:       db.Executions(),
-			Send:        b.send,
+			Store: db.Executions(), Views: db.Executions(), Send: b.send,
+			ReplaySettle: 21 * time.Minute, FollowPeriod: time.Second, FollowWindow: time.Hour,
 			SendTimeout: 20 * time.Second, RelayAge: 30 * time.Second, RelayPeriod: 30 * time.Second, MaxMessage: 8 << 10,
 			Claims: &claim.Desk{
 				Store: db.Claims(), Process: "orchestrator/" + claim.Nonce(), Timeout: 10 * time.Second,
@@ -85,6 +86,35 @@ func inBubble(t *testing.T, test func(t *testing.T, b *bench)) {
 		}
 		test(t, b)
 	})
+}
+
+// problemDocument is what every error is answered with.
+type problemDocument struct {
+	Type   string `json:"type"`
+	Title  string `json:"title"`
+	Status int    `json:"status"`
+	Detail string `json:"detail"`
+}
+
+// problemOf reads the problem document of an answer, which must be one.
+func problemOf(t *testing.T, w *httptest.ResponseRecorder) problemDocument {
+	t.Helper()
+	var p problemDocument
+	err := json.Unmarshal(w.Body.Bytes(), &p, json.RejectUnknownMembers(true))
+	if err != nil || w.Header().Get("Content-Type") != "application/problem+json" || p.Status != w.Code || p.Title == "" || p.Detail == "" || !strings.HasPrefix(p.Type, "urn:oneeffect:problem:") {
+		t.Errorf("not a problem document: %d %v %s (%v)", w.Code, w.Header(), w.Body, err)
+	}
+	return p
+}
+
+// read is the JSON of an answer, whose status must be the one that is wanted.
+func read[T any](t *testing.T, w *httptest.ResponseRecorder, status int) T {
+	t.Helper()
+	var v T
+	if err := json.Unmarshal(w.Body.Bytes(), &v); w.Code != status || err != nil {
+		t.Fatalf("%d, want %d: %s (%v)", w.Code, status, w.Body, err)
+	}
+	return v
 }
 
 func (b *bench) ask(method, path, body string, header ...string) *httptest.ResponseRecorder {
@@ -182,14 +212,8 @@ func TestWhatCannotBeExecutedIsRefusedWithItsCause(t *testing.T) {
 			{`{"type":"t","payload":"` + strings.Repeat("x", 2<<20) + `"}`, 413, "1048576"},
 		} {
 			w := b.ask(http.MethodPost, "/v1/executions", test.body)
-			var p struct {
-				Status int    `json:"status"`
-				Detail string `json:"detail"`
-			}
-			if err := json.Unmarshal(w.Body.Bytes(), &p); err != nil || w.Header().Get("Content-Type") != "application/problem+json" {
-				t.Errorf("%.60s: not a problem document: %s (%v)", test.body, w.Body, err)
-			}
-			if w.Code != test.status || p.Status != test.status || !strings.Contains(p.Detail, test.cause) {
+			p := problemOf(t, w)
+			if w.Code != test.status || !strings.Contains(p.Detail, test.cause) {
 				t.Errorf("%.60s: %d %q, want %d about %q", test.body, w.Code, p.Detail, test.status, test.cause)
 			}
 		}
@@ -228,12 +252,12 @@ func TestThePayloadOfMostLevelsIsStored(t *testing.T) {
 func TestAMethodThatIsNotThereIsAnsweredWithThoseThatAre(t *testing.T) {
 	inBubble(t, func(t *testing.T, b *bench) {
 		for request, allow := range map[string]string{
-			"GET /v1/executions": "POST", "DELETE /v1/executions": "POST",
-			"PUT /v1/executions/82f3": "GET, HEAD", "POST /v1/executions/82f3": "GET, HEAD",
+			"DELETE /v1/executions": "GET, HEAD, POST", "PUT /v1/executions/82f3": "GET, HEAD", "POST /v1/executions/82f3": "GET, HEAD",
+			"GET /v1/executions/82f3/cancel": "POST", "PATCH /v1/dead-letters": "GET, HEAD", "OPTIONS /": "GET, HEAD", "PROPFIND /livez": "GET, HEAD",
 		} {
 			method, path, _ := strings.Cut(request, " ")
 			w := b.ask(method, path, "")
-			if w.Code != http.StatusMethodNotAllowed || w.Header().Get("Allow") != allow || !strings.Contains(w.Body.String(), "not "+method) {
+			if w.Code != http.StatusMethodNotAllowed || w.Header().Get("Allow") != allow || !strings.Contains(problemOf(t, w).Detail, `not "`+method+`"`) {
 				t.Errorf("%s: %d, Allow %q: %s", request, w.Code, w.Header().Get("Allow"), w.Body)
 			}
 		}

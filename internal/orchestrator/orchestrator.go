@@ -16,6 +16,7 @@ import (
 // Orchestrator's fields are its wiring, filled in by cmd/orchestrator.
 type Orchestrator struct {
 	Store execution.Store
+	Views Views
 	Send  func(ctx context.Context, m message.Message) error // to the queue of tasks
 
 	SendTimeout time.Duration // bound of one dispatch (T_send)
@@ -30,6 +31,12 @@ type Orchestrator struct {
 
 	Log      *slog.Logger
 	Counters Counters // zero: nothing is counted
+
+	ReplaySettle time.Duration // no sooner after a failure of unknown outcome is another run begun
+	FollowPeriod time.Duration // how often the change feed is read when nothing changes
+	FollowWindow time.Duration // how far back the index of the newest executions begins
+
+	index index
 }
 
 // maxRaces bounds one transition: races lost to other writers of the execution.

@@ -1,0 +1,184 @@
+package orchestrator
+
+import (
+	"bytes"
+	"crypto/rand"
+	"crypto/sha256"
+	"encoding/base64"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"net/http"
+	"time"
+
+	"oneeffect/internal/claim"
+	"oneeffect/internal/execution"
+	"oneeffect/internal/message"
+
+	"github.com/go-json-experiment/json"
+	"github.com/go-json-experiment/json/jsontext"
+)
+
+// maxBody bounds a request. A task message holds the payload and less than
+// 2 KiB beside it, and MaxMessage is checked on the real message.
+const maxBody = 1 << 20
+
+// maxKey bounds an Idempotency-Key.
+const maxKey = 256
+
+// maxDepth bounds the nesting of a payload. The store takes documents of 128
+// levels, and the execution around the payload and the batch around that are
+// some of them.
+const maxDepth = 100
+
+// request is the body of POST /v1/executions.
+type request struct {
+	Type        string         `json:"type"`
+	Payload     jsontext.Value `json:"payload"`
+	ExecutionID string         `json:"executionId,omitzero"`
+}
+
+func (o *Orchestrator) create(w http.ResponseWriter, r *http.Request) {
+	e, entry, err := o.requested(w, r)
+	if err != nil {
+		o.fail(w, r, err)
+		return
+	}
+	etag, err := o.Store.Create(r.Context(), e, entry)
+	if errors.Is(err, message.ErrExists) || errors.Is(err, message.ErrUnknown) {
+		o.again(w, r, e, err)
+		return
+	}
+	if err != nil {
+		o.fail(w, r, err)
+		return
+	}
+	if err := o.dispatch(r.Context(), e, entry, etag); err != nil {
+		// The execution stands and its outbox entry too: the relay sends it (O2, E6).
+		o.Log.LogAttrs(r.Context(), slog.LevelWarn, "dispatch is left to the relay", slog.String("task", e.ExecutionID), slog.Any("err", err))
+	}
+	w.Header().Set("Location", at(e.ExecutionID))
+	o.answer(w, r, http.StatusCreated, execution.Stored{Execution: e, ETag: etag})
+}
+
+// at is where an execution is shown.
+func at(id string) string { return "/v1/executions/" + id }
+
+// again answers a request whose execution stands already, or may: what stands
+// decides (O1). If it is our own write, whose answer was lost, its outbox entry
+// stands too, and the relay sends it.
+func (o *Orchestrator) again(w http.ResponseWriter, r *http.Request, e execution.Execution, cause error) {
+	stands, err := o.Store.Load(r.Context(), e.ExecutionID)
+	w.Header().Set("Location", at(e.ExecutionID))
+	switch {
+	case errors.Is(err, message.ErrNotFound): // not applied, or not at this replica yet
+		o.fail(w, r, errors.Join(cause, message.ErrTransient))
+	case err != nil:
+		o.fail(w, r, errors.Join(cause, err))
+	case !stands.Execution.SameRequest(e):
+		o.fail(w, r, problem{KeyReused, "this key or executionId was used for another request: choose a new one"})
+	case errors.Is(cause, message.ErrUnknown) && stands.Execution.CreatedAt.Equal(e.CreatedAt):
+		o.answer(w, r, http.StatusCreated, stands)
+	default:
+		o.answer(w, r, http.StatusOK, stands)
+	}
+}
+
+// requested reads a request and makes of it what is to be created.
+func (o *Orchestrator) requested(w http.ResponseWriter, r *http.Request) (execution.Execution, execution.Entry, error) {
+	var none execution.Execution
+	keys := r.Header.Values("Idempotency-Key")
+	switch {
+	case len(keys) > 1:
+		return none, execution.Entry{}, problem{InvalidRequest, "there are several Idempotency-Keys: send one"}
+	case len(keys) == 1 && (keys[0] == "" || len(keys[0]) > maxKey):
+		return none, execution.Entry{}, problem{InvalidRequest, fmt.Sprintf("the Idempotency-Key has %d characters: give 1 to %d", len(keys[0]), maxKey)}
+	}
+	var req request
+	if err := readBody(w, r, &req, `{"type":…, "payload":…}`, true); err != nil {
+		return none, execution.Entry{}, err
+	}
+	if deeper(req.Payload, maxDepth) {
+		return none, execution.Entry{}, problem{InvalidExecution, fmt.Sprintf("the payload is nested more than %d levels deep, and the store does not take it: make it flatter, or put the data elsewhere and send a reference", maxDepth)}
+	}
+	by := PrincipalOf(r.Context()).Name
+	e, entry, err := newExecution(req, by, keys, time.Now().UTC())
+	if err != nil {
+		return none, execution.Entry{}, problem{InvalidExecution, err.Error()}
+	}
+	e.TraceParent, e.History[0].By = traceparent(r.Context()), by
+	m, err := taskFor(e, entry, execution.ETag(make([]byte, 64))) // as long as a real ETag, and longer
+	if err != nil {
+		return none, execution.Entry{}, problem{InvalidExecution, err.Error()}
+	}
+	if len(m.Body) > o.MaxMessage {
+		return none, execution.Entry{}, problem{BodyTooLarge, fmt.Sprintf("the task message would have %d bytes, the queue takes %d: put the data elsewhere and send a reference", len(m.Body), o.MaxMessage)}
+	}
+	return e, entry, nil
+}
+
+// timeout is how the errors of a connection say that its time was up.
+type timeout interface {
+	error
+	Timeout() bool
+}
+
+// readBody reads a body that has this form; unless it is required, there may be none.
+func readBody(w http.ResponseWriter, r *http.Request, into any, form string, required bool) error {
+	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, maxBody))
+	if tooLarge, ok := errors.AsType[*http.MaxBytesError](err); ok {
+		return problem{BodyTooLarge, fmt.Sprintf("the body has more than %d bytes", tooLarge.Limit)}
+	}
+	if late, ok := errors.AsType[timeout](err); ok && late.Timeout() { // the server's ReadTimeout
+		return problem{SlowBody, "the body did not arrive in time: send it again, and faster"}
+	}
+	if err != nil {
+		return problem{InvalidRequest, "the body was not sent whole"}
+	}
+	if len(body) == 0 && !required {
+		return nil
+	}
+	if err := message.Decode(body, into, json.RejectUnknownMembers(true)); err != nil {
+		return problem{InvalidRequest, fmt.Sprintf("the body is not %s: %v", form, err)}
+	}
+	return nil
+}
+
+// deeper reports whether a JSON value that was read already has more levels.
+func deeper(value jsontext.Value, levels int) bool {
+	tokens := jsontext.NewDecoder(bytes.NewReader(value))
+	for {
+		if _, err := tokens.ReadToken(); err != nil {
+			return false // its end: there is no other error in what was read already
+		}
+		if tokens.StackDepth() > levels {
+			return true
+		}
+	}
+}
+
+// newExecution is what a request asks for. Its id is the given one, else made of
+// who asks and the key, so that one create decides (O1), else random.
+func newExecution(req request, principal string, key []string, now time.Time) (execution.Execution, execution.Entry, error) {
+	id := req.ExecutionID
+	switch {
+	case id != "":
+	case len(key) > 0:
+		digest := sha256.Sum256([]byte(principal + "\x00" + key[0])) // no header has a NUL
+		id = base64.RawURLEncoding.EncodeToString(digest[:])
+	default:
+		id = rand.Text()
+	}
+	if req.Payload == nil {
+		req.Payload = jsontext.Value("{}")
+	}
+	if err := errors.Join(message.CheckExecutionID(id), message.CheckType(req.Type)); err != nil {
+		return execution.Execution{}, execution.Entry{}, err
+	}
+	fingerprint, err := claim.Fingerprint(req.Type, req.Payload)
+	if err != nil {
+		return execution.Execution{}, execution.Entry{}, err
+	}
+	return execution.New(id, req.Type, req.Payload, fingerprint, now), execution.OutboxEntry(id, message.TaskMessageID(id, 1), 1), nil
+}

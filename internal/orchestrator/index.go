@@ -1,0 +1,131 @@
+package orchestrator
+
+import (
+	"cmp"
+	"slices"
+	"sync"
+	"time"
+
+	"oneeffect/internal/execution"
+)
+
+// maxIndexed bounds the index. One entry is about half a KiB.
+const maxIndexed = 10_000
+
+// index holds the newest executions, as the change feed showed them: every one that
+// was created at floor or later, and none that is older. What changes later in the
+// feed than it was created is never missed, since an execution changes last no
+// earlier than it begins.
+type index struct {
+	mu      sync.RWMutex
+	entries []*execution.Summary // oldest first
+	floor   time.Time            // a whole second
+	asOf    time.Time            // when the feed was read to its end last; zero: never
+	changed chan struct{}        // closed at the next change
+}
+
+func byAge(a, b *execution.Summary) int {
+	return cmp.Or(a.CreatedAt.Compare(b.CreatedAt), cmp.Compare(a.ExecutionID, b.ExecutionID))
+}
+
+// nextSecond is the first whole second after t.
+func nextSecond(t time.Time) time.Time { return t.UTC().Truncate(time.Second).Add(time.Second) }
+
+// begin empties the index: from now on it holds what was created at a time or later.
+func (x *index) begin(floor time.Time) {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	x.entries, x.floor, x.asOf = nil, nextSecond(floor), time.Time{}
+	x.tell()
+}
+
+// apply takes in a page of the feed.
+func (x *index) apply(page []execution.Summary) {
+	if len(page) == 0 {
+		return
+	}
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	for i := range page {
+		x.put(&page[i])
+	}
+	x.tell()
+}
+
+func (x *index) put(s *execution.Summary) {
+	if s.CreatedAt.Before(x.floor) {
+		return
+	}
+	at, found := slices.BinarySearchFunc(x.entries, s, byAge)
+	if found {
+		x.entries[at] = s
+	} else {
+		x.entries = slices.Insert(x.entries, at, s)
+	}
+	if len(x.entries) > maxIndexed {
+		x.raise(nextSecond(x.entries[0].CreatedAt))
+	}
+}
+
+// raise forgets what is older than a floor.
+func (x *index) raise(floor time.Time) {
+	kept := slices.IndexFunc(x.entries, func(s *execution.Summary) bool { return !s.CreatedAt.Before(floor) })
+	if kept < 0 {
+		kept = len(x.entries)
+	}
+	x.entries, x.floor = slices.Delete(x.entries, 0, kept), floor
+}
+
+// caughtUp notes that the feed was read to its end.
+func (x *index) caughtUp(at time.Time) {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	x.asOf = at
+}
+
+// tell wakes whoever waits for a change. The caller holds the lock.
+func (x *index) tell() {
+	if x.changed != nil {
+		close(x.changed)
+		x.changed = nil
+	}
+}
+
+// next is closed when something changes.
+func (x *index) next() <-chan struct{} {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	if x.changed == nil {
+		x.changed = make(chan struct{})
+	}
+	return x.changed
+}
+
+// position is a place in the order of the index: before this one, newest first.
+type position struct {
+	CreatedAt time.Time
+	ID        string
+}
+
+// page is the newest entries that fit a filter and are older than a position (its
+// zero: the newest), and the floor that it was cut at; ok is whether the index can
+// say anything at all.
+func (x *index) page(f execution.Filter, older position, limit int) (page []execution.Summary, floor, asOf time.Time, ok bool) {
+	x.mu.RLock()
+	defer x.mu.RUnlock()
+	end := len(x.entries)
+	if !older.CreatedAt.IsZero() {
+		end, _ = slices.BinarySearchFunc(x.entries, &execution.Summary{CreatedAt: older.CreatedAt, ExecutionID: older.ID}, byAge)
+	}
+	page = make([]execution.Summary, 0, limit)
+	for i := end - 1; i >= 0 && len(page) < limit; i-- {
+		if s := x.entries[i]; fits(f, s) {
+			page = append(page, *s)
+		}
+	}
+	return page, x.floor, x.asOf, !x.asOf.IsZero()
+}
+
+func fits(f execution.Filter, s *execution.Summary) bool {
+	return (len(f.Statuses) == 0 || slices.Contains(f.Statuses, s.Status)) && (len(f.Types) == 0 || slices.Contains(f.Types, s.Type))
+}
