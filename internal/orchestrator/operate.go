@@ -80,7 +80,8 @@ func (o *Orchestrator) operate(ctx context.Context, id string, op operation) (st
 		}
 		etag, err := op.apply(ctx, stands, &change)
 		if err == nil {
-			o.Log.LogAttrs(ctx, slog.LevelInfo, op.name, slog.String("task", id), slog.String("by", change.Note.By), slog.String("reason", change.Note.Detail))
+			o.Log.LogAttrs(ctx, slog.LevelInfo, "operation", slog.String("operation", op.name), slog.String("task", id),
+				slog.String("by", change.Note.By), slog.String("reason", change.Note.Detail))
 			return execution.Stored{Execution: stands.Execution.With(change), ETag: etag}, true, nil
 		}
 		if !lookAgain(err) && !errors.Is(err, message.ErrExists) {
