@@ -65,7 +65,11 @@ func (o *Orchestrator) operate(ctx context.Context, id string, op operation) (st
 		if err != nil {
 			return stands, false, err
 		}
-		change, decision, err := op.next(stands.Execution, time.Now().UTC())
+		now := stands.At // notAfter is the store's to compare with, where it says what time it is
+		if now.IsZero() {
+			now = time.Now()
+		}
+		change, decision, err := op.next(stands.Execution, now.UTC())
 		if decision == execution.NoOp {
 			return stands, false, nil // also under an ETag of before: what is asked for has happened
 		}
