@@ -47,24 +47,25 @@ const (
 
 // The lies: ways in which the demo must fail, for the test that shows it can.
 const (
-	lieForgetful   = "downstream-forgets-keys"
-	lieNoKill      = "nobody-is-killed"
-	lieLock        = "lock-never-expires"
-	lieNoDuplicate = "no-duplicate-sent"
-	lieNoIfMatch   = "store-ignores-if-match"
+	lieForgetful    = "downstream-forgets-keys"
+	lieNoKill       = "nobody-is-killed"
+	lieLock         = "lock-never-expires"
+	lieNoDuplicate  = "no-duplicate-sent"
+	lieNoConditions = "store-ignores-conditions"
 )
 
-// The switches of the emulators that make three of them.
-var lies = map[string]string{
-	lieForgetful: "downstream.idempotency", lieNoKill: "", lieLock: "servicebus.lock-expiry",
-	lieNoDuplicate: "", lieNoIfMatch: "cosmos.if-match/executions",
+// The switches of the emulators that make three of them. Of the store's two conditions
+// one is enough to keep the second completion away.
+var lies = map[string][]string{
+	lieForgetful: {"downstream.idempotency"}, lieNoKill: nil, lieLock: {"servicebus.lock-expiry"},
+	lieNoDuplicate: nil, lieNoConditions: {"cosmos.if-match/executions", "cosmos.patch-condition"},
 }
 
 // demo shows the sequence diagram with its own ids, on real processes.
 func demo(ctx context.Context, bin string, args []string, stdout, stderr io.Writer) error {
 	flags := flag.NewFlagSet("local demo", flag.ContinueOnError)
 	flags.SetOutput(stderr)
-	lie := flags.String("lie", "", "make it fail, to see that it can: "+lieForgetful+", "+lieNoKill+", "+lieLock+", "+lieNoDuplicate+" or "+lieNoIfMatch)
+	lie := flags.String("lie", "", "make it fail, to see that it can: "+lieForgetful+", "+lieNoKill+", "+lieLock+", "+lieNoDuplicate+" or "+lieNoConditions)
 	entra := flags.Bool("entra", false, "broker and store over TLS, and everybody signs in with a managed identity, as in Azure")
 	if err := flags.Parse(args); err != nil {
 		return err
@@ -157,7 +158,7 @@ func (d *demonstration) prepare(ctx context.Context) error {
 		return err
 	}
 	d.events = &controller{address: d.control}
-	if name := lies[d.lie]; name != "" {
+	for _, name := range lies[d.lie] {
 		if err := d.events.switchOff(ctx, name); err != nil {
 			return err
 		}

@@ -64,11 +64,11 @@ func TestTheDemoObservesEveryArrowAndFailsWhenItIsLiedTo(t *testing.T) {
 		}
 	})
 	for lie, missed := range map[string]int{ // the first arrow that cannot be observed
-		lieForgetful:   9,
-		lieNoKill:      5,
-		lieLock:        6,
-		lieNoDuplicate: 14,
-		lieNoIfMatch:   14,
+		lieForgetful:    9,
+		lieNoKill:       5,
+		lieLock:         6,
+		lieNoDuplicate:  14,
+		lieNoConditions: 14,
 	} {
 		t.Run(lie, func(t *testing.T) {
 			t.Parallel()
