@@ -91,31 +91,37 @@ func (p *pump) deliver(work context.Context, stopping <-chan struct{}, d *delive
 
 // settled is the one line about a delivery, also where it is not settled.
 func (d *delivery) settled(ctx context.Context, log *slog.Logger, a message.Action, s message.Settlement, err error) {
-	attributes := []slog.Attr{
+	level, what := slog.LevelInfo, "settled"
+	switch {
+	case errors.Is(err, errUndecided):
+		level, what = slog.LevelError, "not settled"
+	case err != nil:
+		level, what = slog.LevelWarn, "not settled"
+	}
+	if !log.Enabled(ctx, level) {
+		return
+	}
+	attributes := append(d.names(),
 		slog.String("disposition", a.String()),
 		slog.Duration("took", time.Since(d.Received)),
-	}
+	)
 	switch s.Action {
 	case message.CopyLater:
 		attributes = append(attributes, slog.Duration("delay", s.Delay))
 	case message.DeadLetter:
 		attributes = append(attributes, slog.String("reason", s.Reason), slog.String("description", s.Description))
 	}
-	if err == nil {
-		d.log(log).LogAttrs(ctx, slog.LevelInfo, "settled", attributes...)
-		return
+	if err != nil {
+		attributes = append(attributes, slog.Any("err", err))
 	}
-	level := slog.LevelWarn
-	if errors.Is(err, errUndecided) {
-		level = slog.LevelError
-	}
-	d.log(log).LogAttrs(ctx, level, "not settled", append(attributes, slog.Any("err", err))...)
+	log.LogAttrs(ctx, level, what, attributes...)
 }
 
-func (d *delivery) log(log *slog.Logger) *slog.Logger {
-	return log.With(
+// names are what a line about the delivery begins with.
+func (d *delivery) names() []slog.Attr {
+	return []slog.Attr{
 		slog.String("task", d.CorrelationID),
 		slog.String("message", d.MessageID),
 		slog.Int("delivery", d.Count),
-	)
+	}
 }

@@ -51,10 +51,10 @@ func (p *pump) renew(ctx context.Context, d *delivery) {
 		wait := min(backoff(failures), p.LockRenewal)
 		if errors.Is(err, errLockLost) || !time.Now().Add(wait).Before(ends) {
 			p.Client.counters.locksLost.Add(ctx, 1, entityAttribute(p.entity))
-			d.log(p.Log).LogAttrs(ctx, slog.LevelWarn, "lock lost, the handler goes on", slog.Any("err", err))
+			p.Log.LogAttrs(ctx, slog.LevelWarn, "lock lost, the handler goes on", append(d.names(), slog.Any("err", err))...)
 			return
 		}
-		d.log(p.Log).LogAttrs(ctx, slog.LevelWarn, "lock not renewed yet", slog.Int("failures", failures), slog.Any("err", err))
+		p.Log.LogAttrs(ctx, slog.LevelWarn, "lock not renewed yet", append(d.names(), slog.Int("failures", failures), slog.Any("err", err))...)
 		timer.Reset(wait)
 	}
 }

@@ -75,16 +75,21 @@ func (w *Worker) Handle(ctx context.Context, d message.Delivery) message.Settlem
 // the topic are in it, since nothing else says why a task comes back.
 func (w *Worker) tell(ctx context.Context, j job, o outcome, v claim.Verdict, s message.Settlement, err error) {
 	level := slog.LevelInfo
+	failed := o.Effect != message.EffectApplied && o.Description != ""
+	if failed || err != nil {
+		level = slog.LevelWarn
+	}
+	if !w.Log.Enabled(ctx, level) {
+		return
+	}
 	attrs := []slog.Attr{
 		slog.String("task", j.task.ExecutionID), slog.Int("run", j.task.Run), slog.Int("delivery", j.delivery.Count),
 		slog.Int64("fence", v.Claim.Fence), slog.String("verdict", v.Kind.String()), slog.String("settlement", s.Action.String()),
 	}
-	if o.Effect != message.EffectApplied && o.Description != "" {
-		level = slog.LevelWarn
+	if failed {
 		attrs = append(attrs, slog.String("call", o.Description))
 	}
 	if err != nil {
-		level = slog.LevelWarn
 		attrs = append(attrs, slog.Any("err", err))
 	}
 	w.Log.LogAttrs(ctx, level, "handled", attrs...)
