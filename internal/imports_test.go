@@ -96,7 +96,7 @@ var architecture = []row{
 
 	{pkg: "internal/claim", ring: "guard"},
 	{pkg: "internal/execution", ring: "guard"},
-	{pkg: "internal/receipt", ring: "guard", toCome: true},
+	{pkg: "internal/receipt", ring: "guard"},
 
 	{pkg: "internal/worker", ring: "story"},
 	{pkg: "internal/orchestrator", ring: "story"},
