@@ -3,6 +3,7 @@
 //
 //	claim.Store     ──ClaimStore──▶     container "claims"
 //	execution.Store ──ExecutionStore──▶ container "executions"
+//	receipt.Store   ──ReceiptStore──▶   containers "inventory", "webhooks"
 //
 //	K1  An error says what is known. A write any attempt of which may have reached
 //	    the service without a definite answer is message.ErrUnknown, whatever came
@@ -15,8 +16,8 @@
 //	    Date has no age, and is refused.
 //	K5  A conversation about one key reads at least what it has seen: it passes on
 //	    the session token of the last answer, refusals included. The SDK keeps none.
-//	    About an execution, a process has one conversation; it remembers the newest
-//	    1,024 of them.
+//	    About an execution, or an entity with receipts, a process has one
+//	    conversation; it remembers the newest 1,024 of each kind.
 //	K6  What the store adds to a document (_rid, _ts, …) is not handed on and not
 //	    sent back. Members of later versions are.
 //	K7  A process may start before its database. Until the account has answered
