@@ -9,7 +9,7 @@ import (
 // document is one version of one item. It is immutable. What it keeps is its
 // text: the tree is made from it when somebody asks, and kept for no longer than
 // the collector leaves it, so that a million items take little more than their
-// texts.
+// texts. What is asked of a few paths is found in the text.
 type document struct {
 	id        string
 	partition string // canonical key
@@ -27,31 +27,22 @@ type document struct {
 
 // body is the document's tree, which is kept for whoever asks next.
 func (d *document) body() *object {
-	o, kept := d.look()
-	if !kept {
-		d.remember(o)
-	}
-	return o
-}
-
-// look gives the tree for one look at it.
-func (d *document) look() (o *object, kept bool) {
 	if tree := d.tree.Load(); tree != nil {
 		if o := tree.Value(); o != nil {
-			return o, true
+			return o
 		}
 	}
 	o, err := parseObject(d.text)
 	if err != nil {
 		panic("a stored document is not what was stored: " + err.Error()) // appendValue has written it
 	}
-	return o, false
-}
-
-func (d *document) remember(o *object) {
 	kept := weak.Make(o)
 	d.tree.Store(&kept)
+	return o
 }
+
+// at gives the value at a path, without a tree.
+func (d *document) at(path []string) value { return stored(d.text).at(path) }
 
 // byAge orders items as they were made, which is the order of an unordered scan.
 func byAge(a, b *document) int { return cmp.Compare(a.ordinal, b.ordinal) }

@@ -37,16 +37,13 @@ func newIndex(path []string) *index {
 }
 
 func (x *index) add(d *document) {
-	tree, _ := d.look()
-	if key, ok := keyOf(follow(tree, x.path)); ok {
-		key.text = strings.Clone(key.text) // which is a part of the whole item's text
+	if key, ok := keyOf(d.at(x.path)); ok {
 		x.entries.put(indexEntry{key, d})
 	}
 }
 
 func (x *index) remove(d *document) {
-	tree, _ := d.look()
-	if key, ok := keyOf(follow(tree, x.path)); ok {
+	if key, ok := keyOf(d.at(x.path)); ok {
 		x.entries.drop(indexEntry{key, d})
 	}
 }
@@ -89,7 +86,7 @@ func keyAt(d *document, path []string) (indexKey, bool) {
 	if path[0] == "_ts" && len(path) == 1 {
 		return keyOf(number{f: float64(d.ts)})
 	}
-	return keyOf(follow(d.body(), path))
+	return keyOf(d.at(path))
 }
 
 // run is a range of keys of one type, both ends included.

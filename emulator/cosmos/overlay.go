@@ -74,9 +74,6 @@ func (o *overlay) put(old *document, id string, body *object) (*document, *failu
 		member{"_etag", d.etag},
 		member{"_attachments", "attachments/"},
 		member{"_ts", integerOf(d.ts)})
-	if len(o.container.indexes) > 0 {
-		d.remember(stored) // they will ask for it
-	}
 	d.text = slices.Clone(appendValue(make([]byte, 0, 4<<10), stored)) // kept for long: no larger than it is
 	if len(d.text) > maxItem && !o.store.off("cosmos.size-limit") {
 		return nil, refuse(http.StatusRequestEntityTooLarge, "Request size is too large: an item of %d bytes, want at most %d.", len(d.text), maxItem)
@@ -137,7 +134,7 @@ func (o *overlay) unique(d *document) *failure {
 func uniqueValue(d *document, paths [][]string) value {
 	list := make([]any, len(paths))
 	for i, path := range paths {
-		if v := follow(d.body(), path); !isUndefined(v) {
+		if v := d.at(path); !isUndefined(v) {
 			list[i] = v
 		}
 	}

@@ -31,6 +31,8 @@ type evaluation struct {
 	work     *work
 	examined int
 	units    float64
+	needs    []string // the members of an item that it looks at
+	partial  bool     // false: it may look at all of them
 }
 
 // page evaluates the query over a snapshot, from where the last page ended.
@@ -39,6 +41,7 @@ func (s *selection) page(all items, size int, at continuation, now time.Time) (p
 		all = nothing // one row, whatever there is
 	}
 	e := &evaluation{selection: s, work: newWork(now)}
+	e.needs, e.partial = s.needs()
 	var p page
 	switch {
 	case len(s.aggregates) > 0 || len(s.groupBy) > 0:
@@ -73,6 +76,9 @@ func (s *evaluation) over(d *document) iter.Seq[row] {
 	s.examined++
 	s.units += readUnits * bySize(len(d.text))
 	s.work.item(s.selection)
+	if s.partial {
+		return s.rows(row{document: stored(d.text).only(s.needs), work: s.work})
+	}
 	return s.rows(row{document: d.body(), work: s.work})
 }
 
