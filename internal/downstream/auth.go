@@ -33,7 +33,7 @@ func parseAuth(text string, getenv func(string) string) (Auth, error) {
 	case kind == "entra" && rest != "":
 		return Auth{Scope: rest}, nil
 	}
-	return Auth{}, fmt.Errorf("auth is %q, it must be none, env:NAME or entra:SCOPE", text)
+	return Auth{}, errors.New("auth must be none, env:NAME or entra:SCOPE") // what it is may be the secret itself
 }
 
 // bearer returns the Authorization header of a call, "" if there is none.

@@ -202,8 +202,15 @@ func (r *reading) checkRequest(item *yaml.Node, d Request) {
 	}
 	u, err := url.Parse(d.URL)
 	if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" || u.User != nil || u.Fragment != "" {
-		r.mistake(at(item, "request", "url"), "url %q is not of the form http(s)://host/path; credentials belong into auth", d.URL)
+		r.mistake(at(item, "request", "url"), "url is not of the form http(s)://host/path; credentials belong into auth") // and so it may hold some
 	}
+}
+
+// taken are the headers that say something else, some of which net/http leaves out.
+// A key that is not sent is a key that nobody honours.
+var taken = []string{
+	"Accept", "Authorization", "Connection", "Content-Length", "Content-Type", "Host", "Keep-Alive", "Proxy-Connection",
+	"Te", "Traceparent", "Tracestate", "Trailer", "Transfer-Encoding", "Upgrade", "User-Agent",
 }
 
 // keyed fills in what a downstream that honours the key declares.
@@ -217,6 +224,9 @@ func (r *reading) keyed(item *yaml.Node, e callEntry, d *Request) {
 	d.ReplayedHeader = i.ReplayedHeader
 	if !httpguts.ValidHeaderFieldName(d.Header) {
 		r.mistake(at(item, "idempotency", "header"), "%q is not a header name", d.Header)
+	}
+	if slices.Contains(taken, http.CanonicalHeaderKey(d.Header)) {
+		r.mistake(at(item, "idempotency", "header"), "%s has another meaning in every request: the key would not arrive", d.Header)
 	}
 	if d.ReplayedHeader != "" && !httpguts.ValidHeaderFieldName(d.ReplayedHeader) {
 		r.mistake(at(item, "idempotency", "replayedHeader"), "%q is not a header name", d.ReplayedHeader)

@@ -98,7 +98,7 @@ func TestEveryMistakeIsNamedAtOnceWithItsLine(t *testing.T) { // D5
 	for _, want := range []string{
 		`line 2: task type contains ' '`,
 		`line 3: GET without a key may be sent twice`,
-		`line 3: url "ftp://x" is not of the form`,
+		`line 3: url is not of the form`,
 		`line 4: idempotency.window has no meaning`,
 		`line 5: retry has no meaning`,
 		`line 7: the variable NOWHERE is not set`,
@@ -108,13 +108,13 @@ func TestEveryMistakeIsNamedAtOnceWithItsLine(t *testing.T) { // D5
 		`line 8: inProgress is 200`,
 		`line 8: "a b" is not a header name`,
 		`line 8: "c:" is not a header name`,
-		`line 9: auth is "basic"`,
+		`line 9: auth must be none, env:NAME or entra:SCOPE`,
 		`line 10: "id" is not a JSON pointer`,
 		`line 11: attempts is 0`,
 		`line 11: "5m..2s" is not a range of durations`,
 		`line 12: ok is declared already, in line 6`,
 		`line 13: "post" is not a method`,
-		`line 13: url "http://u:p@h/" is not of the form`,
+		`line 13: url is not of the form`,
 		`line 12: idempotency: { honoured: true or false } is missing`,
 		`line 15: "${" is not a variable`,
 		`line 16: cannot construct`,
@@ -151,6 +151,31 @@ func TestWhatIsNoListOfHandlersIsRefused(t *testing.T) {
 	} {
 		if got, err := ReadHandlers(strings.NewReader(text), env()); err == nil {
 			t.Errorf("%s is taken: %+v", name, got)
+		}
+	}
+}
+
+// A secret that is written where it does not belong is a mistake, and not told to
+// whoever reads the log.
+func TestAMistakeDoesNotRepeatASecret(t *testing.T) {
+	for name, text := range map[string]string{
+		"credentials in a URL": "- type: t\n  request: { url: \"http://user:${SECRET}@h/\" }\n  idempotency: { honoured: true }\n",
+		"a query in a bad URL": "- type: t\n  request: { url: \"http://h/?code=${SECRET}#x\" }\n  idempotency: { honoured: true }\n",
+		"a token as auth":      "- type: t\n  request: { url: \"http://h/\" }\n  auth: ${SECRET}\n  idempotency: { honoured: true }\n",
+		"a token as bearer":    "- type: t\n  request: { url: \"http://h/\" }\n  auth: Bearer ${SECRET}\n  idempotency: { honoured: true }\n",
+	} {
+		_, err := ReadHandlers(strings.NewReader(text), env("SECRET", "s3cret"))
+		if err == nil || strings.Contains(err.Error(), "s3cret") {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
+
+func TestAKeyDoesNotGoWhereItWouldNotArrive(t *testing.T) { // D5
+	for _, header := range []string{"Host", "content-length", "Authorization", "Transfer-Encoding"} {
+		text := "- type: t\n  request: { url: \"http://h/\" }\n  idempotency: { honoured: true, header: " + header + " }\n"
+		if _, err := ReadHandlers(strings.NewReader(text), env()); err == nil || !strings.Contains(err.Error(), "line 3: "+header+" has another meaning") {
+			t.Errorf("%s: %v", header, err)
 		}
 	}
 }
