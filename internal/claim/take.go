@@ -101,7 +101,9 @@ func Take(stands *Claim, age time.Duration, ask Ask, owner string, t Terms) (nex
 		return next, Verdict{Kind: Granted, Claim: next}, true
 	}
 	if stale := old.lease() + t.ChallengerMargin; !old.Released && age <= stale {
-		return old, Verdict{Kind: Busy, Wait: stale - age + grain, Claim: old}, false
+		// The store's clock may have been set back. That the record is from its future
+		// says nothing of how long the lease still stands.
+		return old, Verdict{Kind: Busy, Wait: stale - max(age, 0) + grain, Claim: old}, false
 	}
 	if old.Released && now.Before(old.NotBefore) {
 		return old, Verdict{Kind: Busy, Wait: old.NotBefore.Sub(now), Claim: old}, false
