@@ -178,3 +178,20 @@ func TestAPanicTellsNothingOfThePayload(t *testing.T) {
 		}
 	})
 }
+
+// What is wrong with a message may be as long as the message.
+func TestAMessageThatNobodyCanReadIsDescribedInALine(t *testing.T) {
+	inBubble(t, func(t *testing.T, b *bench) {
+		long := strings.Repeat("secret ", 10_000)
+		for name, body := range map[string]string{
+			"a name twice":   `{"` + long + `":1,"` + long + `":2}`,
+			"a deep mistake": `{"` + long + `":[9007199254740993]}`,
+			"a long number":  `[` + strings.Repeat("9", 100_000) + `]`,
+		} {
+			s := b.Handle(t.Context(), message.Delivery{Body: []byte(body), Count: 1, Taken: time.Now(), Received: time.Now()})
+			if s.Action != message.DeadLetter || s.Reason != message.InvalidMessage || len(s.Description) > message.MaxDescription {
+				t.Errorf("%s: %s %s with %d bytes", name, s.Action, s.Reason, len(s.Description))
+			}
+		}
+	})
+}

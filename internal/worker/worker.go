@@ -113,7 +113,7 @@ func (w *Worker) open(d message.Delivery) (job, *message.Settlement) {
 		fingerprint, err = claim.Fingerprint(task.Type, task.Payload)
 	}
 	if err != nil {
-		s := message.Reject(message.InvalidMessage, err.Error())
+		s := message.Reject(message.InvalidMessage, message.Line(err.Error()))
 		return job{}, &s
 	}
 	handler, known := w.Handlers[task.Type]
