@@ -8,6 +8,7 @@ import (
 	"slices"
 	"time"
 
+	"oneeffect/internal/claim"
 	"oneeffect/internal/execution"
 	"oneeffect/internal/horizon"
 	"oneeffect/internal/message"
@@ -59,6 +60,7 @@ func (s settings) horizon(handlers []message.Declaration) horizon.Settings {
 			KeyWindow:  horizon.Is(d.Type+" idempotency.window", d.KeyWindow),
 			Attempts:   horizon.Is(d.Type+" retry.attempts", d.Attempts),
 			BackoffMax: horizon.Is(d.Type+" retry.backoff", d.BackoffMax),
+			Result:     horizon.Constant("what a claim keeps of a reply", claim.MaxValue),
 		})
 	}
 	return known

@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"fmt"
 	"io"
 	"log/slog"
 	"strings"
@@ -216,5 +217,28 @@ func TestALockThatIsShorterThanToldStopsTheProcess(t *testing.T) {
 	}
 	if err := context.Cause(ctx); err == nil || !strings.Contains(err.Error(), "H1: -lock 5m must be the LockDuration of the entity, which is at most 1m") {
 		t.Errorf("stopped by %v", err)
+	}
+}
+
+// A claim keeps a result for each step, and has to fit into one item of the store.
+func TestAHandlerHasNoMoreStepsThanAClaimHasRoomFor(t *testing.T) { // HORIZON H27
+	s, err := parse([]string{"-id=w"}, emulator(), io.Discard)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for steps, fits := range map[int]bool{8: true, 200: false} {
+		var all []message.Step
+		for n := range steps {
+			all = append(all, message.Step{Name: fmt.Sprint(n), Timeout: time.Millisecond, Keyed: true, KeyWindow: 100 * 24 * time.Hour})
+		}
+		d, err := message.Stepwise("t", all...)
+		if err != nil {
+			t.Fatal(err)
+		}
+		d.Attempts, d.BackoffMin, d.BackoffMax = 8, time.Second, time.Minute
+		err = s.fit(t.Context(), map[string]message.Handler{"t": declared(d)}, slog.New(slog.DiscardHandler))
+		if said := err != nil && strings.Contains(err.Error(), "H27: "); said == fits {
+			t.Errorf("%d steps: %v", steps, err)
+		}
 	}
 }
