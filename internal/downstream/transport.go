@@ -19,7 +19,7 @@ func NewTransport() *http.Transport {
 	return &http.Transport{
 		DialContext:            (&net.Dialer{Timeout: 10 * time.Second}).DialContext,
 		TLSHandshakeTimeout:    10 * time.Second,
-		MaxIdleConnsPerHost:    16,
+		MaxIdleConnsPerHost:    256,              // one for each slot, or connections are made and closed all the time
 		IdleConnTimeout:        30 * time.Second, // less than what servers and balancers grant
 		MaxResponseHeaderBytes: maxReplyHeader,
 		DisableCompression:     true, // a limit on the reply is a limit on what comes, not on what it unfolds to

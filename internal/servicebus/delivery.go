@@ -91,12 +91,12 @@ func (p *pump) deliver(work context.Context, stopping <-chan struct{}, d *delive
 
 // settled is the one line about a delivery, also where it is not settled.
 func (d *delivery) settled(ctx context.Context, log *slog.Logger, a message.Action, s message.Settlement, err error) {
-	level, what := slog.LevelInfo, "settled"
+	level := slog.LevelInfo
 	switch {
 	case errors.Is(err, errUndecided):
-		level, what = slog.LevelError, "not settled"
+		level = slog.LevelError
 	case err != nil:
-		level, what = slog.LevelWarn, "not settled"
+		level = slog.LevelWarn
 	}
 	if !log.Enabled(ctx, level) {
 		return
@@ -112,9 +112,10 @@ func (d *delivery) settled(ctx context.Context, log *slog.Logger, a message.Acti
 		attributes = append(attributes, slog.String("reason", s.Reason), slog.String("description", s.Description))
 	}
 	if err != nil {
-		attributes = append(attributes, slog.Any("err", err))
+		log.LogAttrs(ctx, level, "not settled", append(attributes, slog.Any("err", err))...)
+		return
 	}
-	log.LogAttrs(ctx, level, what, attributes...)
+	log.LogAttrs(ctx, level, "settled", attributes...)
 }
 
 // names are what a line about the delivery begins with.
