@@ -128,6 +128,8 @@ func (s settings) horizon() horizon.Settings {
 			ReconcilePeriod: horizon.Is("-reconcile-period", s.reconcilePeriod),
 			ReconcileBudget: horizon.Constant("a round of the reconciler", orchestrator.ReconcileBudget),
 			FirstRedispatch: horizon.Is("-reconcile-age", s.reconcileAge),
+
+			UnknownReplayAge: horizon.Is("-replay-settle", s.replaySettle),
 		},
 		Worker: horizon.Worker{
 			Lease:            horizon.Is("-lease", s.lease),

@@ -54,9 +54,11 @@ func summaries(documents [][]byte) ([]execution.Summary, error) {
 func (s *ExecutionStore) Changed(ctx context.Context, since time.Time, after string, limit int) (page []execution.Summary, next string, end bool, err error) {
 	o := &operation{name: "read the change feed of executions"}
 	err = s.d.onItems(ctx, o, containerExecutions, func(ctx context.Context, items *azcosmos.ContainerClient) error {
-		answer, err := items.ReadChangeFeed(ctx, &azcosmos.ChangeFeedOptions{
-			MaxItemCount: int32(limit), StartFrom: &since, Continuation: sessionOption(after),
-		})
+		options := &azcosmos.ChangeFeedOptions{MaxItemCount: int32(limit), StartFrom: &since, Continuation: sessionOption(after)}
+		if after == "" {
+			options.FeedRange = &azcosmos.FeedRange{MinInclusive: "", MaxExclusive: "FF"} // of all partitions, however they are split
+		}
+		answer, err := items.ReadChangeFeed(ctx, options)
 		if err != nil {
 			return err
 		}

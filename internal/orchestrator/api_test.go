@@ -30,6 +30,8 @@ import (
 type bench struct {
 	*orchestrator.Orchestrator
 	t    *testing.T
+	stop func()          // of follow
+	ctx  context.Context // of the requests; nil: the recorder's own
 	hub  *control.Hub
 	dead deadLetters
 
@@ -111,7 +113,7 @@ func problemOf(t *testing.T, w *httptest.ResponseRecorder) problemDocument {
 func read[T any](t *testing.T, w *httptest.ResponseRecorder, status int) T {
 	t.Helper()
 	var v T
-	if err := json.Unmarshal(w.Body.Bytes(), &v); w.Code != status || err != nil {
+	if err := json.Unmarshal(w.Body.Bytes(), &v, json.MatchCaseInsensitiveNames(true)); w.Code != status || err != nil {
 		t.Fatalf("%d, want %d: %s (%v)", w.Code, status, w.Body, err)
 	}
 	return v
@@ -121,6 +123,9 @@ func (b *bench) ask(method, path, body string, header ...string) *httptest.Respo
 	r := httptest.NewRequest(method, path, strings.NewReader(body))
 	for i := 0; i < len(header); i += 2 {
 		r.Header.Set(header[i], header[i+1])
+	}
+	if b.ctx != nil {
+		r = r.WithContext(b.ctx)
 	}
 	w := httptest.NewRecorder()
 	b.API().ServeHTTP(w, r)

@@ -124,8 +124,10 @@ func (o *Orchestrator) cancel(w http.ResponseWriter, r *http.Request) {
 		o.fail(w, r, err)
 		return
 	}
-	if done {
-		o.withdraw(r.Context(), stands.Execution)
+	if e := stands.Execution; done && len(e.Tasks) > 0 {
+		o.cancelParts(context.WithoutCancel(r.Context()), e, by)
+	} else if done {
+		o.withdraw(r.Context(), e)
 	}
 	o.answer(w, r, http.StatusOK, stands)
 }

@@ -180,7 +180,7 @@ func entries(history []execution.Note, attempts []claim.Attempt) []moment {
 }
 
 func before(a claim.Attempt, n execution.Note) bool {
-	if a.At.IsZero() {
+	if a.At.IsZero() || a.At.Equal(n.At) {
 		return n.Fence >= a.Fence
 	}
 	return a.At.Before(n.At)
