@@ -100,7 +100,7 @@ var architecture = []row{
 
 	{pkg: "internal/worker", ring: "story"},
 	{pkg: "internal/orchestrator", ring: "story"},
-	{pkg: "internal/projector", ring: "story", toCome: true},
+	{pkg: "internal/projector", ring: "story"},
 
 	{pkg: "internal/servicebus", ring: "adapter"},
 	{pkg: "internal/cosmos", ring: "adapter"},
@@ -115,7 +115,7 @@ var architecture = []row{
 	{pkg: "cmd/internal/process", ring: "process"},
 	{pkg: "cmd/worker", ring: "command"},
 	{pkg: "cmd/orchestrator", ring: "command"},
-	{pkg: "cmd/projector", ring: "command", toCome: true},
+	{pkg: "cmd/projector", ring: "command"},
 	{pkg: "cmd/taskctl", ring: "command", toCome: true},
 	{pkg: "cmd/local", ring: "command"},
 	{pkg: "cmd/bench", ring: "worker's benchmark"},

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -25,7 +26,7 @@ type system struct {
 	dir      string // logs
 	children []*child
 
-	amqp, cosmos, downstream, control, api string // addresses
+	amqp, cosmos, downstream, control, api, webhooks string // addresses
 
 	// With an identity, processes reach broker and store as they do in Azure: over TLS
 	// and with tokens, and they are told no key.
@@ -60,6 +61,23 @@ func (s *system) worker(ctx context.Context, id, handlers string, args ...string
 	return s.start(ctx, id, "worker", slices.Concat([]string{"-id", id, "-handlers", handlers}, s.endpoints(), args)...)
 }
 
+// webhookSecret is what the source "local" signs with, unless the environment says
+// otherwise. It is known to everybody who reads this, and good for loopback only.
+const (
+	webhookVariable = "WEBHOOK_SECRET_LOCAL"
+	webhookSecret   = "known-to-everybody-loopback-only"
+)
+
+// projector starts the projector.
+func (s *system) projector(ctx context.Context, listen string) error {
+	c, err := s.start(ctx, "projector", "projector", slices.Concat([]string{"-id", "projector", "-listen", listen}, s.endpoints())...)
+	if err != nil {
+		return err
+	}
+	s.webhooks = c.addresses["http"]
+	return nil
+}
+
 func (s *system) start(ctx context.Context, name, program string, args ...string) (*child, error) {
 	c, err := start(ctx, name, filepath.Join(s.bin, program), s.dir, s.environment(), args...)
 	if err != nil {
@@ -74,14 +92,17 @@ func (s *system) environment() []string {
 	if s.amqp == "" {
 		return nil
 	}
-	downstreams := []string{"CRM_URL=http://" + s.downstream, "PRINT_URL=http://" + s.downstream}
+	world := []string{
+		"CRM_URL=http://" + s.downstream, "PRINT_URL=http://" + s.downstream,
+		webhookVariable + "=" + cmp.Or(os.Getenv(webhookVariable), webhookSecret),
+	}
 	if s.identity != "" {
-		return append(downstreams,
+		return append(world,
 			"AZURE_TOKEN_CREDENTIALS=ManagedIdentityCredential",
 			"IDENTITY_ENDPOINT=http://"+s.identity+"/msi", "IDENTITY_HEADER=local",
 			"SSL_CERT_FILE="+s.authority)
 	}
-	return append(downstreams, "SERVICEBUS_CONNECTION_STRING="+s.connectionString(), "COSMOS_KEY="+cosmosKey)
+	return append(world, "SERVICEBUS_CONNECTION_STRING="+s.connectionString(), "COSMOS_KEY="+cosmosKey)
 }
 
 // endpoints are the flags that say where broker and store are.

@@ -19,6 +19,7 @@ func up(ctx context.Context, bin string, args []string, stdout, stderr io.Writer
 	downstream := flags.String("downstream", "127.0.0.1:8082", "address of the downstream system")
 	control := flags.String("control", "127.0.0.1:8084", "address of the emulators' control interface")
 	api := flags.String("api", "127.0.0.1:8080", "address of the orchestrator")
+	projector := flags.String("projector", "127.0.0.1:8083", "address of the projector's webhooks")
 	handlers := flags.String("handlers", "handlers.yaml", "file that declares the handlers")
 	dir := flags.String("dir", ".local/log", "folder for the logs")
 	data := flags.String("data", ".local/data", "folder in which messages and documents outlive the emulators; delete it to start afresh, \"\" keeps nothing")
@@ -59,7 +60,10 @@ func up(ctx context.Context, bin string, args []string, stdout, stderr io.Writer
 			return err
 		}
 	}
-	fmt.Fprintf(stdout, "orchestrator  http://%s\ndownstream    http://%s/ledger\ncontrol       http://%s/control/events\nlogs          %s\n", s.api, s.downstream, s.control, s.dir)
+	if err := s.projector(ctx, *projector); err != nil {
+		return err
+	}
+	fmt.Fprintf(stdout, "orchestrator  http://%s\nprojector     http://%s/webhooks/local (docs/operations.md says how to sign)\ndownstream    http://%s/ledger\ncontrol       http://%s/control/events\nlogs          %s\n", s.api, s.webhooks, s.downstream, s.control, s.dir)
 	if *data != "" {
 		fmt.Fprintf(stdout, "data          %s (delete it to start afresh)\n", *data)
 	}

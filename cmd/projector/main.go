@@ -1,0 +1,143 @@
+// Command projector applies messages about stock, and webhooks, to what they are
+// about: each once.
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"maps"
+	"net"
+	"net/http"
+	"os"
+	"os/signal"
+	"slices"
+	"syscall"
+	"time"
+
+	"oneeffect/cmd/internal/process"
+	"oneeffect/internal/horizon"
+	"oneeffect/internal/message"
+	"oneeffect/internal/projector"
+	"oneeffect/internal/receipt"
+	"oneeffect/internal/servicebus"
+	"oneeffect/internal/telemetry"
+
+	"go.opentelemetry.io/contrib/instrumentation/net/http/otelhttp"
+	"golang.org/x/sync/errgroup"
+)
+
+func main() {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	if err := run(ctx, os.Args[1:], os.Environ(), os.Stdout, os.Stderr); err != nil && !errors.Is(err, process.ErrUsage) {
+		fmt.Fprintln(os.Stderr, "projector:", err)
+		os.Exit(1)
+	}
+}
+
+func run(ctx context.Context, args []string, env process.Environment, stdout, stderr io.Writer) (err error) {
+	s, err := parse(args, env, stderr)
+	if err != nil {
+		return err
+	}
+	log := s.Logger(stderr)
+	_, unchecked := horizon.Check(s.horizon())
+	horizon.Log(ctx, log, unchecked)
+	log.LogAttrs(ctx, slog.LevelInfo, "sources of webhooks", slog.Any("sources", slices.Sorted(maps.Keys(s.secrets))))
+	traces, err := telemetry.Start(ctx, telemetry.Options{Service: "projector", Instance: s.ID, Getenv: env.Get})
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, traces.Shutdown(context.WithoutCancel(ctx))) }()
+	throttle := servicebus.NewThrottle()
+	out, err := s.Connect(traces, log, throttle.Pull)
+	if err != nil {
+		return err
+	}
+	defer out.Cosmos.Close()
+	defer func() {
+		bounded, cancel := context.WithTimeout(context.WithoutCancel(ctx), s.settle)
+		defer cancel()
+		err = errors.Join(err, out.ServiceBus.Close(bounded))
+	}()
+	counters, err := projector.NewCounters(traces.Metrics.Meter("oneeffect/projector"))
+	if err != nil {
+		return err
+	}
+	inventory := out.Cosmos.Inventory()
+	p := &projector.Projector{
+		Inventory: &receipt.Book{Store: inventory, Timeout: s.StoreLimit, Keep: s.keep},
+		Counters:  counters, Log: log,
+	}
+	webhooks := &projector.Webhooks{
+		Book:    &receipt.Book{Store: out.Cosmos.Webhooks(), Timeout: s.StoreLimit, Keep: s.keep},
+		Secrets: s.secrets, MaxBody: s.webhookBody, Budget: webhookBudget, Slots: make(chan struct{}, s.webhookSlots),
+		Counters: counters, Log: log,
+	}
+	listener, err := (&net.ListenConfig{}).Listen(ctx, "tcp", s.listen)
+	if err != nil {
+		return fmt.Errorf("listen: %w (choose another address with -listen)", err)
+	}
+	receiver := servicebus.Receiver{
+		Client: out.ServiceBus, Topic: message.Reservations, Subscription: message.Inventory, Slots: s.slots,
+		LockDuration: s.lock, SettleTimeout: s.settle, Grace: s.grace - s.settle - horizon.Closing, Throttle: throttle, Log: log,
+	}
+	fmt.Fprintf(stdout, "http %s\nready\n", listener.Addr())
+	parts, ctx := errgroup.WithContext(ctx)
+	mux := http.NewServeMux()
+	mux.Handle("/webhooks/", otelhttp.NewHandler(webhooks.Handler(), "projector", otelhttp.WithTracerProvider(traces.Traces),
+		otelhttp.WithMeterProvider(traces.Metrics), otelhttp.WithPropagators(traces.Propagator)))
+	probes(ctx, mux, inventory.Check, log)
+	parts.Go(func() error { return process.Serve(ctx, listener, mux, s.grace-s.settle-horizon.Closing) })
+	parts.Go(func() error { return s.receive(ctx, receiver, p.Handle) })
+	return parts.Wait()
+}
+
+// webhookBudget is less than a connection may take to be answered.
+const webhookBudget = 30 * time.Second
+
+// probeLimit bounds the look at the store that a probe takes.
+const probeLimit = 2 * time.Second
+
+// probes adds /livez, and /readyz: the store answers, and this process is not about
+// to end, which running tells.
+func probes(running context.Context, mux *http.ServeMux, look func(context.Context) error, log *slog.Logger) {
+	mux.HandleFunc("GET /livez", func(w http.ResponseWriter, _ *http.Request) { fmt.Fprintln(w, "alive") })
+	mux.HandleFunc("GET /readyz", func(w http.ResponseWriter, r *http.Request) {
+		ctx, cancel := context.WithTimeout(r.Context(), probeLimit)
+		defer cancel()
+		err := running.Err()
+		if err == nil {
+			err = look(ctx)
+		}
+		if err != nil {
+			log.LogAttrs(ctx, slog.LevelWarn, "not ready", slog.Any("err", err))
+			http.Error(w, "not ready", http.StatusServiceUnavailable)
+			return
+		}
+		fmt.Fprintln(w, "ready")
+	})
+}
+
+// receive runs until ctx ends, or until a delivery cannot be under the lock that was
+// told. Its message is left to that lock: given back, it would be here again at
+// once, and be counted.
+func (s settings) receive(ctx context.Context, r servicebus.Receiver, handle servicebus.Handle) error {
+	ctx, stop := context.WithCancelCause(ctx)
+	defer stop(nil)
+	lock := horizon.Is("-lock", s.lock)
+	err := r.Run(ctx, func(ctx context.Context, d message.Delivery) message.Settlement {
+		if v, wrong := horizon.ObservedLock(lock, d.LockAtMost); wrong {
+			stop(v)
+			return message.LetExpire()
+		}
+		return handle(ctx, d)
+	})
+	if v, wrong := errors.AsType[horizon.Violation](context.Cause(ctx)); wrong {
+		return errors.Join(err, v)
+	}
+	return err
+}

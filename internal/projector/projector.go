@@ -1,0 +1,140 @@
+package projector
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"math/rand/v2"
+	"time"
+
+	"oneeffect/internal/message"
+	"oneeffect/internal/receipt"
+
+	"go.opentelemetry.io/otel/attribute"
+	"go.opentelemetry.io/otel/metric"
+	"go.opentelemetry.io/otel/trace"
+)
+
+// Projector applies messages about stock. Its fields are its wiring, filled in by
+// cmd/projector.
+type Projector struct {
+	Inventory *receipt.Book
+	Counters  *Counters
+	Log       *slog.Logger
+}
+
+// Reasons of dead-lettered events, besides message.InvalidMessage.
+const (
+	ReceiptConflict = "ReceiptConflict" // the key is known with other content
+	UnknownItem     = "UnknownItem"     // the sku was never begun
+	StockOutOfRange = "StockOutOfRange"
+)
+
+// A subscription cannot schedule copies, so a delay here holds the message and
+// then spends one of its deliveries. The waits double, so that the ten that the
+// service grants by default outlast an outage of the store of three quarters of an
+// hour, while a short one costs seconds.
+const (
+	firstHold   = 10 * time.Second
+	longestHold = 10 * time.Minute // two locks of five minutes, the most that a receiver holds
+)
+
+// hold is how long an event waits after its count-th delivery came to nothing.
+func hold(count int) time.Duration {
+	wait := longestHold
+	if count <= 6 { // 10 s doubled six times is past the longest
+		wait = firstHold << (max(count, 1) - 1)
+	}
+	return wait - rand.N(wait/10) // what failed together does not come back together
+}
+
+// Handle is one delivery of a message about stock. It is settled when Handle has
+// returned, last (P1).
+func (p *Projector) Handle(ctx context.Context, d message.Delivery) message.Settlement {
+	event, err := open(d.Body)
+	if err != nil {
+		p.Log.LogAttrs(ctx, slog.LevelWarn, "not taken", slog.String("message", d.MessageID), slog.String("reason", message.InvalidMessage), slog.Any("err", err))
+		return message.Reject(message.InvalidMessage, err.Error())
+	}
+	decision, err := p.Inventory.Record(ctx, event, receipt.Delivery{ID: d.MessageID, Again: d.Count > 1})
+	tell(ctx, p.Log, p.Counters, "inventory", event, decision, err, slog.Int("delivery", d.Count), slog.String("message", d.MessageID))
+	return settlementFor(event, decision, err, d.Count)
+}
+
+// open reads a message about stock.
+func open(body []byte) (receipt.Event, error) {
+	m, err := message.ParseStockEvent(body)
+	if err != nil {
+		return receipt.Event{}, err
+	}
+	return receipt.FromStock(m)
+}
+
+// settlementFor is the one table from what became of an event to what becomes of
+// its message.
+func settlementFor(e receipt.Event, d receipt.Decision, err error, count int) message.Settlement {
+	switch {
+	case errors.Is(err, receipt.ErrNoItem) && count == 1:
+		return message.Later(firstHold) // its beginning may be behind it, or a replica late
+	case errors.Is(err, receipt.ErrNoItem):
+		return message.Reject(UnknownItem, fmt.Sprintf("nothing is known of sku %q, and version %d does not begin it: send its %s first", e.Entity, e.Version, message.TypeStockCount))
+	case errors.Is(err, receipt.ErrRange):
+		return message.Reject(StockOutOfRange, err.Error())
+	case err != nil:
+		return message.Later(hold(count))
+	case d.Class == receipt.Conflict:
+		return message.Reject(ReceiptConflict, fmt.Sprintf("the event %q is known with other content (version %d, %s); nothing was changed", e.Key, d.Receipt.Version, d.Receipt.Digest))
+	}
+	return message.Done()
+}
+
+// tell logs and counts what became of an event, as one line. A gap is a warning:
+// what was skipped will be stale when it comes, and somebody may want to know now.
+func tell(ctx context.Context, log *slog.Logger, c *Counters, source string, e receipt.Event, d receipt.Decision, err error, attrs ...slog.Attr) {
+	level := slog.LevelInfo
+	attrs = append(attrs, slog.String("event", e.Key), slog.Int64("version", e.Version))
+	class := string(d.Class)
+	switch {
+	case err != nil:
+		level, class = slog.LevelWarn, "undecided"
+		attrs = append(attrs, slog.Any("err", err))
+	case d.Class == receipt.Conflict:
+		level = slog.LevelError // somebody must look: two events share a name
+	case d.Receipt.Gap > 0 && d.Class == receipt.Applied, d.Class == receipt.Stale:
+		level = slog.LevelWarn
+		attrs = append(attrs, slog.Int64("found", d.Receipt.Found), slog.Int64("gap", d.Receipt.Gap), slog.Int64("delta", d.Receipt.Delta))
+	}
+	log.LogAttrs(ctx, level, "handled", append(attrs, slog.String("class", class), slog.Int("races", d.Races))...)
+	trace.SpanFromContext(ctx).SetAttributes(attribute.String("oneeffect.event", e.Key), attribute.String("oneeffect.class", class))
+	c.count(ctx, source, class, d)
+}
+
+// Counters are what a projector counts.
+type Counters struct {
+	events, races, gaps metric.Int64Counter
+}
+
+// NewCounters makes them.
+func NewCounters(meter metric.Meter) (*Counters, error) {
+	var c Counters
+	var errs [3]error
+	c.events, errs[0] = meter.Int64Counter("oneeffect.projector.events", metric.WithDescription("Events by what became of them."), metric.WithUnit("{event}"))
+	c.races, errs[1] = meter.Int64Counter("oneeffect.projector.races", metric.WithDescription("Writes that found their item changed."), metric.WithUnit("{write}"))
+	c.gaps, errs[2] = meter.Int64Counter("oneeffect.projector.gaps", metric.WithDescription("Versions that were skipped."), metric.WithUnit("{version}"))
+	if err := errors.Join(errs[:]...); err != nil {
+		return nil, fmt.Errorf("make counters: %w", err)
+	}
+	return &c, nil
+}
+
+func (c *Counters) count(ctx context.Context, source, class string, d receipt.Decision) {
+	from := attribute.String("oneeffect.source", source)
+	c.events.Add(ctx, 1, metric.WithAttributes(from, attribute.String("oneeffect.class", class)))
+	if d.Races > 0 {
+		c.races.Add(ctx, int64(d.Races), metric.WithAttributes(from))
+	}
+	if d.Class == receipt.Applied && d.Receipt.Gap > 0 {
+		c.gaps.Add(ctx, d.Receipt.Gap, metric.WithAttributes(from))
+	}
+}
