@@ -15,6 +15,12 @@
 //	    is unchanged and the event is dead-lettered with its evidence.
 //	E3  Completed wins over failed. A failure of an earlier run, or after completion,
 //	    changes nothing. A completion after CANCELLED stays cancelled and is recorded.
-//	E6  An execution that was created is sent to the queue at least once, whatever
-//	    crashes: execution and outbox entry are one write.
+//	E7  A replay is one more run of what is FAILED, and a second replay is a no-op.
+//	    COMPLETED and CANCELLED refuse, and so does what is past notAfter. A failure
+//	    after which there may be an effect is replayed only with the assertion that
+//	    there is none, and not before its last call can have ended; or it is resolved
+//	    as applied, without a call.
+//	E8  Only what is RUNNING is cancelled, and a cancelled execution stays so.
+//
+// How an execution is carried to its end is package orchestrator's: E4 to E6.
 package execution

@@ -43,7 +43,7 @@ func failure(run int) message.Event {
 }
 
 // Every state, event, digest and relation of runs, each with what E1 to E3 say.
-func TestEveryEventInEveryState(t *testing.T) {
+func TestEveryEventInEveryState(t *testing.T) { // E1 E2 E3 E8
 	completed := func(what string, from execution.Status, run int, digest string) execution.Change {
 		return execution.Change{
 			From: from, Status: execution.Completed, EndedAt: now, Result: &execution.Result{Ref: "/customers/7", Digest: digest, Fence: 5},

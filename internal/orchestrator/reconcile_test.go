@@ -3,6 +3,7 @@ package orchestrator_test
 import (
 	"cmp"
 	"context"
+	"fmt"
 	"net/http"
 	"strings"
 	"testing"
@@ -222,6 +223,38 @@ func TestATaskIsSentAgainAtDoublingAgesAndByOneOfSeveral(t *testing.T) { // E5
 	})
 }
 
+// All of them have read that it was never sent again before the first one counts.
+func TestOfSeveralProcessesAtOnceOneSendsAgain(t *testing.T) { // E5
+	inBubble(t, func(t *testing.T, b *bench) {
+		b.runs(t, "82f3", 1)
+		time.Sleep(b.ReconcileAge)
+		b.arm(t, control.Rule{Match: control.Match{Operation: "create"}, Do: "delay", Delay: control.Duration(time.Second)})
+		before := b.hub.Last()
+		ctx, cancel := context.WithCancel(t.Context())
+		done := make(chan error)
+		for range 3 {
+			go func() { done <- b.Reconcile(ctx) }()
+		}
+		time.Sleep(oneRound)
+		synctest.Wait()
+		cancel()
+		for range 3 {
+			if err := <-done; err != nil {
+				t.Error(err)
+			}
+		}
+		refused := 0
+		for _, e := range b.hub.Events(before) {
+			if e.Operation == "create" && e.Status == http.StatusConflict {
+				refused++
+			}
+		}
+		if len(b.sent) != 1 || refused != 2 {
+			t.Errorf("sent %d times, and %d were too late to count, want 1 and 2", len(b.sent), refused)
+		}
+	})
+}
+
 func TestNoExecutionIsFailedWhoseClaimIsCompleted(t *testing.T) { // E4
 	inBubble(t, func(t *testing.T, b *bench) {
 		for _, id := range []string{"healed", "letter", "failed", "gone"} {
@@ -245,32 +278,30 @@ func TestNoExecutionIsFailedWhoseClaimIsCompleted(t *testing.T) { // E4
 	})
 }
 
-// More failed executions than one round looks at.
+// More failed executions than one round looks at, and the last one is to be healed.
 func TestFailedExecutionsAreLookedAtInTurn(t *testing.T) { // E4
 	inBubble(t, func(t *testing.T, b *bench) {
-		const n = 130
-		for i := range n {
-			id := "e" + string(rune('0'+i/100)) + string(rune('0'+i/10%10)) + string(rune('0'+i%10))
+		for i := range 130 {
+			id := fmt.Sprintf("e%03d", i)
 			b.runs(t, id, 1)
 			b.fails(t, id, "AttemptsExhausted")
-			b.claims(t, id, completed)
 		}
-		completions := func() int {
-			n := 0
-			for _, e := range b.hub.Events(0) {
-				if e.Entity == "executions" && e.Operation == "patch" && e.BodyStatus == "COMPLETED" && e.Status == http.StatusOK {
-					n++
-				}
+		last := "" // of the listing, whatever its order
+		for from := execution.Cursor(""); last == "" || from != ""; {
+			ids, next, err := b.Store.Unchanged(t.Context(), execution.Failed, 0, time.Hour, from)
+			if err != nil {
+				t.Fatal(err)
 			}
-			return n
+			last, from = ids[len(ids)-1], next
 		}
+		b.claims(t, last, completed)
 		b.reconcileFor(t, oneRound)
-		if healed := completions(); healed != 100 {
-			t.Errorf("one round healed %d, want a hundred", healed)
+		if e := b.load(t, last).Execution; e.Status != execution.Failed {
+			t.Errorf("%s in the first round", e.Status)
 		}
 		b.reconcileFor(t, oneRound+b.ReconcilePeriod)
-		if healed := completions(); healed != n {
-			t.Errorf("the next ones healed %d, want %d", healed, n)
+		if e := b.load(t, last).Execution; e.Status != execution.Completed {
+			t.Errorf("%s after two rounds", e.Status)
 		}
 	})
 }

@@ -55,7 +55,7 @@ func request(client, entity, operation string, status int) func(control.Event) b
 
 func transitionOf(id string) func(control.Event) bool {
 	return func(e control.Event) bool {
-		return request("orchestrator", "executions", "patch", http.StatusOK)(e) && e.Key == id
+		return strings.HasPrefix(e.Client, "orchestrator") && request(e.Client, "executions", "patch", http.StatusOK)(e) && e.Key == id
 	}
 }
 

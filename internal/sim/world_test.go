@@ -25,10 +25,13 @@ import (
 	"go.opentelemetry.io/otel/trace"
 )
 
-// The diagram's own numbers: lock and lease of five minutes.
+// The diagram's own numbers: lock and lease of five minutes; and the proposals.
 const (
 	lock  = 5 * time.Minute
 	lease = 5 * time.Minute
+
+	reconcileAge    = 15 * time.Minute
+	reconcilePeriod = 5 * time.Minute
 )
 
 // subscription is what the event log calls the orchestrator's subscription.
@@ -211,23 +214,35 @@ func (w *world) handlers(id string) map[string]message.Handler {
 }
 
 // orchestrator starts the orchestrator; its API is called directly.
-func (w *world) orchestrator() {
-	const id = "orchestrator"
+func (w *world) orchestrator() { w.orchestratorAs("orchestrator", true) }
+
+// orchestratorAs starts another one, which listens to events or not.
+func (w *world) orchestratorAs(id string, listens bool) {
 	db, bus := w.connect(id)
 	tasks, err := bus.Sender(message.Tasks)
 	if err != nil {
 		w.t.Fatal(err)
 	}
-	w.api = &orchestrator.Orchestrator{
+	o := &orchestrator.Orchestrator{
 		Store: db.Executions(), Send: tasks.Send, SendTimeout: 20 * time.Second,
 		RelayAge: 30 * time.Second, RelayPeriod: 30 * time.Second, MaxMessage: 240 << 10,
+		Claims: &claim.Desk{
+			Store: db.Claims(), Process: id + "/" + claim.Nonce(), Timeout: 10 * time.Second,
+			Terms: claim.Terms{Lease: lease, ChallengerMargin: 5 * time.Second, Keep: 30 * 24 * time.Hour},
+		},
+		DeadLetters: bus.DeadLetters(message.Tasks), ReconcileAge: reconcileAge, ReconcilePeriod: reconcilePeriod,
 		Log: w.log(id),
 	}
+	w.api = o
+	parts := []func(context.Context) error{o.Relay, o.Reconcile}
 	receiver := servicebus.Receiver{
 		Client: bus, Topic: message.TaskEvents, Subscription: message.Orchestrator, Slots: 4, LockDuration: lock,
 		SettleTimeout: 10 * time.Second, Grace: 80 * time.Second, Log: w.log(id),
 	}
-	w.run(db, bus, func(ctx context.Context) error { return receiver.Run(ctx, w.api.Handle) }, w.api.Relay)
+	if listens {
+		parts = append(parts, func(ctx context.Context) error { return receiver.Run(ctx, o.Handle) })
+	}
+	w.run(db, bus, parts...)
 }
 
 // log shows what the processes say, with -v.

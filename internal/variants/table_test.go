@@ -1,7 +1,12 @@
 package variants
 
+import "slices"
+
 // table is every broken variant: what is changed, and who notices.
-var table = []variant{
+var table = slices.Concat(ofWork, ofExecutions)
+
+// ofWork are the variants of what workers promise.
+var ofWork = []variant{
 	{
 		"C1", "a lease that stands is taken over", "claim/take.go",
 		`!old.Released && age <= stale`, `!old.Released && age < 0`,

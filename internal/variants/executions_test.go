@@ -1,0 +1,167 @@
+package variants
+
+// ofExecutions are the variants of what is promised of executions, wherever that is
+// kept.
+var ofExecutions = []variant{
+	{
+		"E1", "a second completion is a second transition", "execution/next.go",
+		`			return Change{}, NoOp
+		}
+		return Change{}, Contradiction
+	case Cancelled:`, `			return change, Transition
+		}
+		return Change{}, Contradiction
+	case Cancelled:`,
+		"execution.TestEveryEventInEveryState",
+	},
+	{
+		"E1", "a ticket decides by itself", "cosmos/execution.go",
+		`		patch.SetCondition("FROM c WHERE c.status = '" + string(change.From) + "'")
+`, ``,
+		"cosmos.TestAChangeLeavesTheStateThatItSays",
+	},
+	{
+		"E1", "a transition whose answer was lost is not looked after", "orchestrator/orchestrator.go",
+		`errors.Is(err, message.ErrConflict) || errors.Is(err, message.ErrUnknown) ||`, `errors.Is(err, message.ErrConflict) ||`,
+		"orchestrator.TestALostAnswerToATransitionIsOneTransition",
+	},
+	{
+		"E2", "another result is taken for the same", "execution/next.go",
+		`if stands.Result != nil && stands.Result.Digest == c.ResultDigest {`, `if stands.Result != nil {`,
+		"execution.TestEveryEventInEveryState",
+	},
+	{
+		"E2", "a contradiction is settled without a trace", "orchestrator/orchestrator.go",
+		`		return message.Reject(ResultChanged, "the execution is completed with another result; its state is unchanged")`,
+		`		return message.Done()`,
+		"orchestrator.TestAnEventIsSettledByWhatItDoes",
+	},
+	{
+		"E3", "a failure wins over a completion", "execution/next.go",
+		`		change.Note.What = "recovered" // the claim completed after all, and the claim is right
+		return change, Transition`, `		return Change{}, NoOp`,
+		"execution.TestEveryEventInEveryState",
+	},
+	{
+		"E3", "a failure of an earlier run fails this one", "execution/next.go",
+		`stands.Status == Running && f.Run >= stands.Run:`, `stands.Status == Running && f.Run > 0:`,
+		"execution.TestEveryEventInEveryState",
+	},
+	{
+		"E4", "what says nothing about an execution fails it", "orchestrator/reconcile.go",
+		`if slices.Contains(innocent, d.Reason) {`, `if slices.Contains(innocent, d.Reason) && d.Body == nil {`,
+		"orchestrator.TestADeadLetterIsAHintToReadTheClaim",
+	},
+	{
+		"E4", "a dead letter of an earlier run fails this one", "orchestrator/reconcile.go",
+		`	case task.Run < e.Run:
+		return nil
+`, ``,
+		"orchestrator.TestADeadLetterIsAHintToReadTheClaim",
+	},
+	{
+		"E4", "a dead letter of another payload fails the innocent", "orchestrator/reconcile.go",
+		`if err != nil || asked != own {`, `if err != nil || asked != own && own == "" {`,
+		"orchestrator.TestADeadLetterOfNobodyKnowsWhatEndsNothing",
+	},
+	{
+		"E4", "a message that nobody can read fails whom it names", "orchestrator/reconcile.go",
+		`		_, err = r.look(ctx, stands, "")
+		return err
+	case task.Run`, `		_, err = r.look(ctx, stands, reasonOf(d))
+		return err
+	case task.Run`,
+		"orchestrator.TestADeadLetterOfNobodyKnowsWhatEndsNothing",
+	},
+	{
+		"E4", "an execution fails although its claim may still be granted", "claim/examine.go",
+		`	return next, FoundOver, true`, `	return next, FoundOver, false`,
+		"orchestrator.TestADeadLetterIsAHintToReadTheClaim",
+	},
+	{
+		"E4", "the failed ones behind the first hundred are never looked at", "orchestrator/reconcile.go",
+		`	r.failed = next
+`, `	_ = next
+`,
+		"orchestrator.TestFailedExecutionsAreLookedAtInTurn",
+	},
+	{
+		"E4", "a dead letter is forgotten while the store is away", "orchestrator/reconcile.go",
+		`				return fmt.Errorf("dead letter %s: %w", d.MessageID, err)
+`, `				r.Log.Warn(err.Error())
+`,
+		"orchestrator.TestADeadLetterIsNotForgottenWhileTheStoreIsAway",
+	},
+	{
+		"E5", "what is alive is sent again too", "orchestrator/reconcile.go",
+		`if err != nil || found != claim.FoundNobody {`, `if err != nil || found == claim.FoundDone {`,
+		"orchestrator.TestAnOldExecutionIsEndedByItsClaimOrSentAgain",
+	},
+	{
+		"E5", "every process sends again", "orchestrator/reconcile.go",
+		`	if errors.Is(err, message.ErrExists) || errors.Is(err, message.ErrConflict) {
+		return nil // another process counts it, and sends
+	}
+	if err != nil {
+		return err
+	}
+	copied`, `	copied`,
+		"orchestrator.TestOfSeveralProcessesAtOnceOneSendsAgain",
+	},
+	{
+		"E5", "a re-dispatch waits as long every time", "execution/redispatch.go",
+		`if wait *= 2; wait`, `if wait`,
+		"execution.TestReDispatchesBackOffByDoubling",
+	},
+	{
+		"E6", "an entry is forgotten although its task was not sent", "orchestrator/dispatch.go",
+		`	if err := o.Send(ctx, m); err != nil {
+		return fmt.Errorf("send task %s: %w", m.ID, err)
+	}
+	if err := o.Store.Sent`, `	_ = o.Send(ctx, m)
+	if err := o.Store.Sent`,
+		"orchestrator.TestTheRelaySendsWhatTheQueueDidNotTake",
+	},
+	{
+		"E6", "the relay begins with the same hundred every time", "orchestrator/dispatch.go",
+		`if from, err = o.relay(ctx, from); err`, `if _, err = o.relay(ctx, from); err`,
+		"orchestrator.TestWhatCannotBeSentKeepsNothingElseWaiting",
+	},
+	{
+		"E7", "a replay after an unknown outcome needs no assertion", "execution/operator.go",
+		`case stands.Uncertain() && !asserted:`, `case stands.Uncertain() && !asserted && stands.Run > 1<<20:`,
+		"execution.TestWhatAnOperatorMayDoInEveryState",
+	},
+	{
+		"E7", "a replay does not wait for the last call", "execution/operator.go",
+		`now.Before(stands.EndedAt.Add(settle)):`, `now.Before(stands.EndedAt):`,
+		"execution.TestAnUncertainFailureIsNotReplayedTooSoon",
+	},
+	{
+		"E8", "a cancelled execution is completed after all", "execution/next.go",
+		`		return record(stands, Note{At: now, What: "completed after cancel", Run: c.Run, Fence: c.Fence, Detail: c.ResultRef})`,
+		`		return change, Transition`,
+		"execution.TestEveryEventInEveryState",
+	},
+	{
+		"O1", "a key makes an execution every time", "orchestrator/create.go",
+		`		id = base64.RawURLEncoding.EncodeToString(digest[:])`, `		id = base64.RawURLEncoding.EncodeToString(digest[:1]) + rand.Text()`,
+		"orchestrator.TestAKeyMakesOneExecution",
+	},
+	{
+		"O1", "another request under a key is answered with the first", "orchestrator/create.go",
+		`	case !stands.Execution.SameRequest(e):
+		o.fail(w, r, problem{KeyReused, "this key or executionId was used for another request: choose a new one"})
+`, ``,
+		"orchestrator.TestAKeyMakesOneExecution",
+	},
+	{
+		"O2", "a creation that did not happen is answered as done", "orchestrator/create.go",
+		`	case errors.Is(err, message.ErrNotFound): // not applied, or not at this replica yet
+		o.fail(w, r, errors.Join(cause, message.ErrTransient))
+`, `	case errors.Is(err, message.ErrNotFound):
+		o.answer(w, r, http.StatusCreated, execution.Stored{Execution: e})
+`,
+		"orchestrator.TestALostAnswerToTheCreationIsAnsweredFromWhatStands",
+	},
+}
