@@ -50,8 +50,12 @@ var rings = map[string]ring{
 		may:  []string{"adapter", "support"},
 		rule: "what all processes do alike is to read settings and to connect: it knows adapters and support, never the story",
 	},
+	"access": {
+		may:  []string{"story"},
+		rule: "access finds out who asks, and tells the story, which says what they may",
+	},
 	"command": {
-		may:  []string{"process", "story", "adapter", "guard", "leaf", "support", "evidence"},
+		may:  []string{"access", "process", "story", "adapter", "guard", "leaf", "support", "evidence"},
 		rule: "a command wires what stands in internal/ and never the emulator, which it starts as a process or reaches over the wire",
 	},
 	"worker's benchmark": {
@@ -112,6 +116,7 @@ var architecture = []row{
 	{pkg: "internal/sim", ring: "tests"},
 	{pkg: "internal/variants", ring: "tests"},
 
+	{pkg: "cmd/internal/access", ring: "access"},
 	{pkg: "cmd/internal/process", ring: "process"},
 	{pkg: "cmd/worker", ring: "command"},
 	{pkg: "cmd/orchestrator", ring: "command"},
@@ -171,6 +176,8 @@ var libraries = []struct {
 	{"github.com/go-json-experiment/json", []string{"leaf", "guard", "story", "adapter", "evidence", "command", "worker's benchmark", "emulator", "emulator/control"}, "JSON is no business of this package"},
 	{"go.yaml.in/yaml/v4", []string{"command", "internal/downstream"}, "handlers are declared in YAML and nothing else is"},
 	{"golang.org/x/net/http/httpguts", []string{"internal/downstream"}, "internal/downstream alone writes headers that an operator declared"},
+	{"github.com/coreos/go-oidc/v3", []string{"cmd/internal/access"}, "who asks is found out in one place"},
+	{"github.com/go-jose/go-jose/v4", []string{"cmd/internal/access"}, "who asks is found out in one place"},
 	{"golang.org/x/sync/errgroup", []string{"command"}, "commands run several things side by side until the first ends"},
 	{"github.com/coder/websocket", []string{"emulator/door"}, "AMQP over WebSocket enters by emulator/door alone"},
 	{"github.com/tidwall/jsonc", []string{"emulator"}, "comments in JSON stand only in the emulator's configuration"},

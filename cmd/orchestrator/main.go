@@ -16,6 +16,7 @@ import (
 	"syscall"
 	"time"
 
+	"oneeffect/cmd/internal/access"
 	"oneeffect/cmd/internal/process"
 	"oneeffect/internal/claim"
 	"oneeffect/internal/execution"
@@ -40,6 +41,7 @@ func main() {
 
 type settings struct {
 	process.Settings
+	access                       access.Settings
 	listen                       string
 	slots                        int
 	lock, settle, send           time.Duration
@@ -56,7 +58,8 @@ func parse(args []string, env process.Environment, stderr io.Writer) (settings, 
 	flags := flag.NewFlagSet("orchestrator", flag.ContinueOnError)
 	flags.SetOutput(stderr)
 	s.Register(flags)
-	flags.StringVar(&s.listen, "listen", "127.0.0.1:8080", "address of the HTTP API; loopback only, since callers are not asked who they are")
+	flags.StringVar(&s.listen, "listen", "127.0.0.1:8080", "address of the HTTP API; any but a loopback address takes -oidc-issuer and -oidc-audience")
+	s.access.Register(flags)
 	flags.IntVar(&s.slots, "slots", 8, "events at a time")
 	flags.DurationVar(&s.lock, "lock", 5*time.Minute, "lock duration of the subscription, as it is configured there")
 	flags.DurationVar(&s.settle, "settle-timeout", 10*time.Second, "bound of settling one message")
@@ -79,10 +82,8 @@ func parse(args []string, env process.Environment, stderr io.Writer) (settings, 
 
 func (s settings) check() error {
 	var errs []error
-	if host, _, err := net.SplitHostPort(s.listen); err != nil {
-		errs = append(errs, fmt.Errorf("-listen %q: give host:port, for example 127.0.0.1:8080", s.listen))
-	} else if ip := net.ParseIP(host); host != "localhost" && (ip == nil || !ip.IsLoopback()) {
-		errs = append(errs, fmt.Errorf("-listen %q is not a loopback address: without sign-in the API is not offered to a network", s.listen))
+	if err := s.access.Check(s.listen); err != nil {
+		errs = append(errs, err)
 	}
 	if s.slots < 1 || s.maxMessage < 1 {
 		errs = append(errs, errors.New("-slots and -max-message must be positive"))
@@ -210,9 +211,9 @@ func run(ctx context.Context, args []string, env process.Environment, stdout, st
 		ReplaySettle: s.replaySettle, FollowPeriod: s.followPeriod, FollowWindow: s.followWindow,
 		Log: log, Counters: counters,
 	}
-	listener, err := (&net.ListenConfig{}).Listen(ctx, "tcp", s.listen)
+	listener, guard, err := s.offer(ctx, traces, log)
 	if err != nil {
-		return fmt.Errorf("listen: %w (choose another address with -listen)", err)
+		return err
 	}
 	receiver := servicebus.Receiver{
 		Client: out.ServiceBus, Topic: message.TaskEvents, Subscription: message.Orchestrator, Slots: s.slots,
@@ -220,9 +221,10 @@ func run(ctx context.Context, args []string, env process.Environment, stdout, st
 	}
 	fmt.Fprintf(stdout, "http %s\nready\n", listener.Addr())
 	parts, ctx := errgroup.WithContext(ctx)
-	api := otelhttp.NewHandler(o.API(), "orchestrator", otelhttp.WithTracerProvider(traces.Traces),
+	api := otelhttp.NewHandler(guard.Handler(o.API()), "orchestrator", otelhttp.WithTracerProvider(traces.Traces),
 		otelhttp.WithMeterProvider(traces.Metrics), otelhttp.WithPropagators(traces.Propagator))
 	parts.Go(func() error { return serve(ctx, listener, api, s.grace) })
+	parts.Go(func() error { return guard.Run(ctx) })
 	parts.Go(func() error { return o.Relay(ctx) })
 	parts.Go(func() error { return o.Reconcile(ctx) })
 	parts.Go(func() error { return o.Follow(ctx) })
