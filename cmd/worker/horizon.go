@@ -19,12 +19,14 @@ import (
 // cannot be seen from here.
 func (s settings) fit(ctx context.Context, handlers map[string]message.Handler, log *slog.Logger) error {
 	var declared []message.Declaration
+	var mistakes []error
 	for _, taskType := range slices.Sorted(maps.Keys(handlers)) {
-		declared = append(declared, handlers[taskType].Declaration())
+		d := handlers[taskType].Declaration()
+		declared, mistakes = append(declared, d), append(mistakes, d.Check())
 	}
 	violations, unchecked := horizon.Check(s.horizon(declared))
 	horizon.Log(ctx, log, unchecked)
-	return horizon.Errors(violations)
+	return errors.Join(append(mistakes, horizon.Errors(violations))...)
 }
 
 // horizon is what this worker knows of the settings that must fit together, by the

@@ -242,3 +242,24 @@ func TestAHandlerHasNoMoreStepsThanAClaimHasRoomFor(t *testing.T) { // HORIZON H
 		}
 	}
 }
+
+// A handler in Go may fill in its declaration by hand.
+func TestAHandlerPromisesNoMoreThanItsSteps(t *testing.T) { // W1
+	s, err := parse([]string{"-id=w"}, emulator(), io.Discard)
+	if err != nil {
+		t.Fatal(err)
+	}
+	keyed := message.Step{Name: "mail", Keyed: true, KeyWindow: 24 * time.Hour, Timeout: time.Second}
+	keyless := message.Step{Name: "letter", Timeout: time.Second}
+	for want, d := range map[string]message.Declaration{
+		"promises more than its steps": {Keyed: true, Steps: []message.Step{keyed, keyless}, KeyWindow: 24 * time.Hour, Timeout: time.Second},
+		"promises more":                {Keyed: true, Steps: []message.Step{keyed}, KeyWindow: 48 * time.Hour, Timeout: time.Second},
+		"honour no key":                {Steps: []message.Step{keyless, {Name: "label"}}, Timeout: time.Second},
+	} {
+		d.Type, d.Attempts, d.BackoffMin, d.BackoffMax = "t", 8, time.Second, time.Minute
+		err := s.fit(t.Context(), map[string]message.Handler{"t": declared(d)}, slog.New(slog.DiscardHandler))
+		if err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%v, want it refused: %s", err, want)
+		}
+	}
+}

@@ -2,6 +2,7 @@ package message
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"strings"
 	"time"
@@ -87,6 +88,22 @@ func Stepwise(taskType string, steps ...Step) (Declaration, error) {
 		}
 	}
 	return d, nil
+}
+
+// Check says what is wrong with the steps of a declaration, which need not be made
+// by Stepwise: one that is keyed although a step is not would be made again.
+func (d Declaration) Check() error {
+	if len(d.Steps) == 0 {
+		return nil
+	}
+	sum, err := Stepwise(d.Type, d.Steps...)
+	if err == nil && (d.Keyed != sum.Keyed || d.KeyWindow > sum.KeyWindow || d.Timeout < sum.Timeout) {
+		err = errors.New("the whole promises more than its steps: sum them up with Stepwise")
+	}
+	if err != nil {
+		return fmt.Errorf("declaration of %s: %w", d.Type, err)
+	}
+	return nil
 }
 
 // Call is one call of a handler.
