@@ -29,6 +29,7 @@ type Part struct {
 	ExecutionID string         `json:"executionId"`
 	Type        string         `json:"type"`
 	Payload     jsontext.Value `json:"payload"`
+	Request     string         `json:"request"` // fingerprint of type and payload
 	Status      Status         `json:"status"`
 	Run         int            `json:"run"` // that ended so
 	Ref         string         `json:"resultRef,omitzero"`
@@ -49,7 +50,7 @@ func NewOrchestration(id string, parts []Part, request string, now time.Time) (E
 	entries := make([]Entry, len(parts))
 	for i, p := range parts {
 		child := id + ":" + strconv.Itoa(i)
-		e.Tasks = append(e.Tasks, Part{ExecutionID: child, Type: p.Type, Payload: p.Payload, Status: Running, Run: 1})
+		e.Tasks = append(e.Tasks, Part{ExecutionID: child, Type: p.Type, Payload: p.Payload, Request: p.Request, Status: Running, Run: 1})
 		entries[i] = PartEntry(id, child)
 	}
 	return e, entries, nil
@@ -71,7 +72,7 @@ const TypeOrchestration = "+orchestration"
 func (e Execution) Begin(child string, now time.Time) (Execution, error) {
 	for _, p := range e.Tasks {
 		if p.ExecutionID == child {
-			begun := New(child, p.Type, p.Payload, e.Request, now)
+			begun := New(child, p.Type, p.Payload, p.Request, now)
 			begun.Orchestration, begun.TraceParent = e.ExecutionID, e.TraceParent
 			begun.Deadline, begun.NotAfter = e.Deadline, e.NotAfter
 			return begun, nil
@@ -118,7 +119,7 @@ func Join(stands Execution, ended Part, now time.Time) (Change, Decision, error)
 		return Change{}, Contradiction, fmt.Errorf("join %s into %s: %w", ended.ExecutionID, stands.ExecutionID, errNotAPart)
 	}
 	old := stands.Tasks[i]
-	ended.Type, ended.Payload = old.Type, old.Payload
+	ended.Type, ended.Payload, ended.Request = old.Type, old.Payload, old.Request
 	switch {
 	case old.Status == Completed && ended.Status == Completed && old.Digest != ended.Digest:
 		return Change{}, Contradiction, fmt.Errorf("join %s into %s: it completed with another result before", ended.ExecutionID, stands.ExecutionID)

@@ -32,20 +32,26 @@ const maxKey = 256
 // some of them.
 const maxDepth = 100
 
-// request is the body of POST /v1/executions.
+// request is the body of POST /v1/executions: one task, or several that end
+// together.
 type request struct {
-	Type        string         `json:"type"`
-	Payload     jsontext.Value `json:"payload"`
-	ExecutionID string         `json:"executionId,omitzero"`
+	task
+	Tasks       []task `json:"tasks,omitzero"`
+	ExecutionID string `json:"executionId,omitzero"`
+}
+
+type task struct {
+	Type    string         `json:"type,omitzero"`
+	Payload jsontext.Value `json:"payload,omitzero"`
 }
 
 func (o *Orchestrator) create(w http.ResponseWriter, r *http.Request) {
-	e, entry, err := o.requested(w, r)
+	e, entries, err := o.requested(w, r)
 	if err != nil {
 		o.fail(w, r, err)
 		return
 	}
-	etag, err := o.Store.Create(r.Context(), e, entry)
+	etag, err := o.Store.Create(r.Context(), e, entries...)
 	if errors.Is(err, message.ErrExists) || errors.Is(err, message.ErrUnknown) {
 		o.again(w, r, e, err)
 		return
@@ -54,7 +60,9 @@ func (o *Orchestrator) create(w http.ResponseWriter, r *http.Request) {
 		o.fail(w, r, err)
 		return
 	}
-	if err := o.dispatch(r.Context(), e, entry, etag); err != nil {
+	if len(e.Tasks) > 0 {
+		o.fanOut(r.Context(), e, entries)
+	} else if err := o.dispatch(r.Context(), e, entries[0], etag); err != nil {
 		// The execution stands and its outbox entry too: the relay sends it (O2, E6).
 		o.Log.LogAttrs(r.Context(), slog.LevelWarn, "dispatch is left to the relay", slog.String("task", e.ExecutionID), slog.Any("err", err))
 	}
@@ -85,37 +93,52 @@ func (o *Orchestrator) again(w http.ResponseWriter, r *http.Request, e execution
 	}
 }
 
-// requested reads a request and makes of it what is to be created.
-func (o *Orchestrator) requested(w http.ResponseWriter, r *http.Request) (execution.Execution, execution.Entry, error) {
+// requested reads a request and makes of it what is to be created, with an outbox
+// entry for each task.
+func (o *Orchestrator) requested(w http.ResponseWriter, r *http.Request) (execution.Execution, []execution.Entry, error) {
 	var none execution.Execution
 	keys := r.Header.Values("Idempotency-Key")
 	switch {
 	case len(keys) > 1:
-		return none, execution.Entry{}, problem{InvalidRequest, "there are several Idempotency-Keys: send one"}
+		return none, nil, problem{InvalidRequest, "there are several Idempotency-Keys: send one"}
 	case len(keys) == 1 && (keys[0] == "" || len(keys[0]) > maxKey):
-		return none, execution.Entry{}, problem{InvalidRequest, fmt.Sprintf("the Idempotency-Key has %d characters: give 1 to %d", len(keys[0]), maxKey)}
+		return none, nil, problem{InvalidRequest, fmt.Sprintf("the Idempotency-Key has %d characters: give 1 to %d", len(keys[0]), maxKey)}
 	}
 	var req request
-	if err := readBody(w, r, &req, `{"type":…, "payload":…}`, true); err != nil {
-		return none, execution.Entry{}, err
-	}
-	if deeper(req.Payload, maxDepth) {
-		return none, execution.Entry{}, problem{InvalidExecution, fmt.Sprintf("the payload is nested more than %d levels deep, and the store does not take it: make it flatter, or put the data elsewhere and send a reference", maxDepth)}
+	if err := readBody(w, r, &req, `{"type":…, "payload":…} or {"tasks":[…]}`, true); err != nil {
+		return none, nil, err
 	}
 	by := PrincipalOf(r.Context()).Name
-	e, entry, err := newExecution(req, by, keys, time.Now().UTC())
+	e, entries, err := newExecution(req, by, keys, time.Now().UTC())
 	if err != nil {
-		return none, execution.Entry{}, problem{InvalidExecution, err.Error()}
+		return none, nil, problem{InvalidExecution, err.Error()}
 	}
 	e.TraceParent, e.History[0].By = traceparent(r.Context()), by
+	for i, entry := range entries {
+		sent := e
+		if len(e.Tasks) > 0 {
+			sent.ExecutionID, sent.Type, sent.Payload, sent.Orchestration = entry.Part, e.Tasks[i].Type, e.Tasks[i].Payload, e.ExecutionID
+		}
+		if err := o.sendable(sent, entry); err != nil {
+			return none, nil, err
+		}
+	}
+	return e, entries, nil
+}
+
+// sendable refuses a task that the store or the queue would not take.
+func (o *Orchestrator) sendable(e execution.Execution, entry execution.Entry) error {
+	if deeper(e.Payload, maxDepth) {
+		return problem{InvalidExecution, fmt.Sprintf("the payload is nested more than %d levels deep, and the store does not take it: make it flatter, or put the data elsewhere and send a reference", maxDepth)}
+	}
 	m, err := taskFor(e, entry, execution.ETag(make([]byte, 64))) // as long as a real ETag, and longer
 	if err != nil {
-		return none, execution.Entry{}, problem{InvalidExecution, err.Error()}
+		return problem{InvalidExecution, err.Error()}
 	}
 	if len(m.Body) > o.MaxMessage {
-		return none, execution.Entry{}, problem{BodyTooLarge, fmt.Sprintf("the task message would have %d bytes, the queue takes %d: put the data elsewhere and send a reference", len(m.Body), o.MaxMessage)}
+		return problem{BodyTooLarge, fmt.Sprintf("the task message would have %d bytes, the queue takes %d: put the data elsewhere and send a reference", len(m.Body), o.MaxMessage)}
 	}
-	return e, entry, nil
+	return nil
 }
 
 // timeout is how the errors of a connection say that its time was up.
@@ -160,7 +183,7 @@ func deeper(value jsontext.Value, levels int) bool {
 
 // newExecution is what a request asks for. Its id is the given one, else made of
 // who asks and the key, so that one create decides (O1), else random.
-func newExecution(req request, principal string, key []string, now time.Time) (execution.Execution, execution.Entry, error) {
+func newExecution(req request, principal string, key []string, now time.Time) (execution.Execution, []execution.Entry, error) {
 	id := req.ExecutionID
 	switch {
 	case id != "":
@@ -170,15 +193,50 @@ func newExecution(req request, principal string, key []string, now time.Time) (e
 	default:
 		id = rand.Text()
 	}
-	if req.Payload == nil {
-		req.Payload = jsontext.Value("{}")
+	if err := message.CheckExecutionID(id); err != nil {
+		return execution.Execution{}, nil, err
 	}
-	if err := errors.Join(message.CheckExecutionID(id), message.CheckType(req.Type)); err != nil {
-		return execution.Execution{}, execution.Entry{}, err
+	if req.Tasks != nil {
+		return newOrchestration(id, req, now)
 	}
-	fingerprint, err := claim.Fingerprint(req.Type, req.Payload)
+	part, err := req.task.part()
 	if err != nil {
-		return execution.Execution{}, execution.Entry{}, err
+		return execution.Execution{}, nil, err
 	}
-	return execution.New(id, req.Type, req.Payload, fingerprint, now), execution.OutboxEntry(id, message.TaskMessageID(id, 1), 1), nil
+	entry := execution.OutboxEntry(id, message.TaskMessageID(id, 1), 1)
+	return execution.New(id, part.Type, part.Payload, part.Request, now), []execution.Entry{entry}, nil
+}
+
+func newOrchestration(id string, req request, now time.Time) (execution.Execution, []execution.Entry, error) {
+	if req.Type != "" || req.Payload != nil {
+		return execution.Execution{}, nil, errors.New("give either type and payload, or tasks")
+	}
+	parts := make([]execution.Part, len(req.Tasks))
+	for i, t := range req.Tasks {
+		var err error
+		if parts[i], err = t.part(); err != nil {
+			return execution.Execution{}, nil, fmt.Errorf("tasks[%d]: %w", i, err)
+		}
+	}
+	whole, err := json.Marshal(parts)
+	if err != nil {
+		return execution.Execution{}, nil, err
+	}
+	fingerprint, err := claim.Fingerprint(execution.TypeOrchestration, whole)
+	if err != nil {
+		return execution.Execution{}, nil, err
+	}
+	return execution.NewOrchestration(id, parts, fingerprint, now)
+}
+
+// part checks a task that is asked for.
+func (t task) part() (execution.Part, error) {
+	if t.Payload == nil {
+		t.Payload = jsontext.Value("{}")
+	}
+	if err := message.CheckType(t.Type); err != nil {
+		return execution.Part{}, err
+	}
+	fingerprint, err := claim.Fingerprint(t.Type, t.Payload)
+	return execution.Part{Type: t.Type, Payload: t.Payload, Request: fingerprint}, err
 }

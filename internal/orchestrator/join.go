@@ -15,6 +15,8 @@ import (
 // fanOut begins the parts of an orchestration that was just made. Whatever does not
 // begin is left to the relay, since its outbox entry stands (E6).
 func (o *Orchestrator) fanOut(ctx context.Context, e execution.Execution, entries []execution.Entry) {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), o.SendTimeout)
+	defer cancel()
 	for _, entry := range entries {
 		if err := o.begin(ctx, e, entry); err != nil {
 			o.Log.LogAttrs(ctx, slog.LevelWarn, "part is left to the relay", slog.String("task", entry.Part), slog.Any("err", err))

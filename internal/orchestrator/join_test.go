@@ -2,6 +2,7 @@ package orchestrator_test
 
 import (
 	"fmt"
+	"net/http"
 	"slices"
 	"sync"
 	"testing"
@@ -213,4 +214,38 @@ func (b *bench) unsent(t *testing.T) []execution.Entry {
 		t.Fatal(err)
 	}
 	return entries
+}
+
+func TestARequestMayAskForSeveralTasks(t *testing.T) { // O1 O2 E6
+	inBubble(t, func(t *testing.T, b *bench) {
+		const body = `{"executionId":"82f3","tasks":[{"type":"customer.create","payload":{"name":"Ada"}},{"type":"letter.print"}]}`
+		for _, want := range []int{http.StatusCreated, http.StatusOK} {
+			if w := b.ask(http.MethodPost, "/v1/executions", body); w.Code != want {
+				t.Fatalf("%d: %s", w.Code, w.Body)
+			}
+		}
+		tasks := b.tasks(t)
+		if len(tasks) != 2 || len(b.sent) != 2 || tasks["82f3:0"].Type != "customer.create" || tasks["82f3:1"].Orchestration != "82f3" || len(b.unsent(t)) > 0 {
+			t.Errorf("sent %+v, %d entries left", tasks, len(b.unsent(t)))
+		}
+		for says, wrong := range map[string]string{
+			"another request":   `{"executionId":"82f3","tasks":[{"type":"letter.print"}]}`,
+			"both":              `{"type":"letter.print","tasks":[{"type":"letter.print"}]}`,
+			"none":              `{"tasks":[]}`,
+			"a task of no type": `{"tasks":[{"payload":{}}]}`,
+		} {
+			if w := b.ask(http.MethodPost, "/v1/executions", wrong); w.Code != http.StatusUnprocessableEntity {
+				t.Errorf("%s: %d %s", says, w.Code, w.Body)
+			}
+		}
+		stands := b.load(t, "82f3")
+		if w := b.ask(http.MethodPost, "/v1/executions/82f3/cancel", `{"reason":"no more"}`, "If-Match", string(stands.ETag), "Content-Type", "application/json"); w.Code != http.StatusOK {
+			t.Errorf("cancel: %d %s", w.Code, w.Body)
+		}
+		for _, id := range []string{"82f3", "82f3:0", "82f3:1"} {
+			if s := b.load(t, id).Execution.Status; s != execution.Cancelled {
+				t.Errorf("%s is %s", id, s)
+			}
+		}
+	})
 }

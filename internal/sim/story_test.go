@@ -267,3 +267,24 @@ func TestATaskWithoutAKeyThatSucceedsIsDoneOnce(t *testing.T) { // W1
 		w.wantCompleted("82f4")
 	})
 }
+
+// Several tasks, keyed and keyless, that end together: each has its effect once,
+// and the whole ends once.
+func TestAnOrchestrationEndsWithItsTasks(t *testing.T) { // E1 E6
+	story(t, func(t *testing.T, w *world) {
+		w.orchestrator()
+		w.worker("worker-1")
+		w.worker("worker-2")
+		w.submit(`{"executionId":"82f3","tasks":[{"type":"customer.create","payload":{"name":"Ada"}},{"type":"letter.print"},{"type":"customer.create","payload":{"name":"Bob"}}]}`)
+		w.until("the end of all", func(e control.Event) bool {
+			return e.Operation == "patch" && e.Key == "82f3" && e.BodyStatus == string(execution.Completed) && e.Status < 300
+		})
+		w.wantLedger("/customers", 2, 2)
+		w.wantLedger("/letters", 1, 1)
+		for _, id := range []string{"82f3", "82f3:0", "82f3:1", "82f3:2"} {
+			if s := w.execution(id).Execution.Status; s != execution.Completed {
+				t.Errorf("%s is %s", id, s)
+			}
+		}
+	})
+}
