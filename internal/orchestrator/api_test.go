@@ -129,6 +129,7 @@ func (b *bench) ask(method, path, body string, header ...string) *httptest.Respo
 	}
 	w := httptest.NewRecorder()
 	b.API().ServeHTTP(w, r)
+	describes(b.t, r, body, w)
 	return w
 }
 

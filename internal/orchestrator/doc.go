@@ -27,5 +27,15 @@
 //	O1  A request with an Idempotency-Key, or with an executionId of its own, which
 //	    then stands for the key, makes at most one execution: 201 the first
 //	    time, 200 with the same execution afterwards, 422 for another payload.
+//	    The principal is part of the key.
 //	O2  A request is answered 201 only when its execution and its outbox entry stand.
+//	O3  The list's newest page holds every execution that the change feed has shown,
+//	    newest first, and says how old that is; what is older is found by its links.
+//	O4  Looking at a dead letter changes nothing. Its verdict is what a replay would
+//	    come to.
+//	E7  A replay is one batch of execution and outbox entry; a second one is a no-op.
+//	    A resolve writes the claim and then the execution, and goes on where it was
+//	    cut off.
+//	E8  A cancel takes the version that was seen. The execution ends first, and then,
+//	    best effort, its claim.
 package orchestrator
