@@ -22,7 +22,7 @@ const (
 	databaseName = "bench"
 	// callers is how many goroutines use the SDK at once.
 	callers = 32
-	// inPartition is how many items have the same partition key.
+	// inPartition is how many items have the same partition key, unless documents say otherwise.
 	inPartition = 20
 	// itemSize is about the size of an item as it is sent.
 	itemSize = 1024
@@ -31,6 +31,7 @@ const (
 // documents is the SDK on one container, whose items are numbered.
 type documents struct {
 	container *azcosmos.ContainerClient
+	together  int      // items of one partition
 	made      int      // items
 	batched   int      // batches
 	etags     sync.Map // of items that have been replaced, by number
@@ -83,19 +84,19 @@ func dialDocuments(ctx context.Context, s *measure.Server, name string) (*docume
 		return nil, fmt.Errorf("make the container: %w", err)
 	}
 	container, err := client.NewContainer(databaseName, name)
-	return &documents{container: container, padding: strings.Repeat("x", itemSize-450)}, err
+	return &documents{container: container, together: inPartition, padding: strings.Repeat("x", itemSize-450)}, err
 }
 
 // id is as long as the ids that programs make.
 func id(i int) string { return fmt.Sprintf("00000000-0000-4000-8000-%012d", i) }
 
-// partition has the items of a number up to the next inPartition.
-func partition(i int) string { return fmt.Sprintf("partition-%09d", i/inPartition) }
+// partition has the items of a number up to the next together.
+func (d *documents) partition(i int) string { return fmt.Sprintf("partition-%09d", i/d.together) }
 
 // item is one that has about itemSize bytes with the system's properties.
 func (d *documents) item(i int, kind string) []byte {
 	return fmt.Appendf(nil, `{"id":%q,"pk":%q,"kind":%q,"status":"IN_PROGRESS","owner":"worker-%d","attempt":%d,"taken":true,"lease":{"until":"2030-01-01T00:00:00Z","by":"worker"},"padding":%q}`,
-		id(i), partition(i), kind, i%16, i%5, d.padding)
+		id(i), d.partition(i), kind, i%16, i%5, d.padding)
 }
 
 // each does something with the numbers below n, callers of them at once.
@@ -121,7 +122,7 @@ func (d *documents) create(ctx context.Context, n int) error {
 	first := d.made
 	d.made += n
 	return each(ctx, n, func(ctx context.Context, i int) error {
-		_, err := d.container.CreateItem(ctx, azcosmos.NewPartitionKeyString(partition(first+i)), d.item(first+i, "claim"), nil)
+		_, err := d.container.CreateItem(ctx, azcosmos.NewPartitionKeyString(d.partition(first+i)), d.item(first+i, "claim"), nil)
 		return err
 	})
 }
@@ -129,7 +130,7 @@ func (d *documents) create(ctx context.Context, n int) error {
 func (d *documents) read(ctx context.Context, n int) error {
 	return each(ctx, n, func(ctx context.Context, i int) error {
 		i %= d.made
-		_, err := d.container.ReadItem(ctx, azcosmos.NewPartitionKeyString(partition(i)), id(i), nil)
+		_, err := d.container.ReadItem(ctx, azcosmos.NewPartitionKeyString(d.partition(i)), id(i), nil)
 		return err
 	})
 }
@@ -142,7 +143,7 @@ func (d *documents) replace(ctx context.Context, n int) error {
 			etag := kept.(azcore.ETag)
 			options.IfMatchEtag = &etag
 		}
-		response, err := d.container.ReplaceItem(ctx, azcosmos.NewPartitionKeyString(partition(i)), id(i), d.item(i, "claim"), options)
+		response, err := d.container.ReplaceItem(ctx, azcosmos.NewPartitionKeyString(d.partition(i)), id(i), d.item(i, "claim"), options)
 		if err == nil {
 			d.etags.Store(i, response.ETag)
 		}
@@ -170,10 +171,10 @@ func (d *documents) batch(ctx context.Context, n int) error {
 
 // query asks for one partition's items.
 func (d *documents) query(ctx context.Context, n int) error {
-	partitions := d.made / inPartition
+	partitions := d.made / d.together
 	return each(ctx, n, func(ctx context.Context, i int) error {
-		key := azcosmos.NewPartitionKeyString(partition(i % partitions * inPartition))
-		return d.expect(ctx, "SELECT * FROM c WHERE c.kind = @kind", key, "claim", inPartition)
+		key := azcosmos.NewPartitionKeyString(d.partition(i % partitions * d.together))
+		return d.expect(ctx, "SELECT * FROM c WHERE c.kind = @kind", key, "claim", d.together)
 	})
 }
 

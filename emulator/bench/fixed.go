@@ -54,7 +54,7 @@ func answerFixed(ctx context.Context, stdout io.Writer) error {
 type fixed struct{ item, page, batch []byte }
 
 func newFixed() fixed {
-	item := (&documents{padding: strings.Repeat("x", itemSize-450)}).item(0, "claim")
+	item := (&documents{together: inPartition, padding: strings.Repeat("x", itemSize-450)}).item(0, "claim")
 	item = append(item[:len(item)-1], `,"_rid":"AQAAEIEAAIABAAAAAAAAAA==","_self":"dbs/AQAAEA==/colls/AQAAEIEAAIA=/docs/AQAAEIEAAIABAAAAAAAAAA==/",`+
 		`"_etag":"\"00000001-0000-0000-0000-000000000000\"","_attachments":"attachments/","_ts":1900000000}`...)
 	page := bytes.Repeat(append(item, ','), inPartition)

@@ -3,7 +3,6 @@ package cosmos
 import (
 	"cmp"
 	"crypto/hmac"
-	"crypto/sha256"
 	"encoding/base64"
 	"encoding/json"
 	"net/http"
@@ -28,7 +27,7 @@ func (s *Server) authorize(r *http.Request, t target) *failure {
 	if s.hub.Off("cosmos.auth") {
 		return nil
 	}
-	header := r.Header.Get("Authorization")
+	header := headerOf(r, "Authorization")
 	if header == "" {
 		return refuse(http.StatusUnauthorized, "Required Header authorization is missing. Ensure a valid Authorization token is passed.")
 	}
@@ -40,27 +39,33 @@ func (s *Server) authorize(r *http.Request, t target) *failure {
 		}
 		header = decoded
 	}
-	fields := map[string]string{}
+	var kind, version, sig string
 	for part := range strings.SplitSeq(header, "&") {
-		name, text, _ := strings.Cut(part, "=")
-		fields[name] = text
+		switch name, text, _ := strings.Cut(part, "="); name {
+		case "type":
+			kind = text
+		case "ver":
+			version = text
+		case "sig":
+			sig = text
+		}
 	}
-	if fields["ver"] != "1.0" || fields["sig"] == "" {
+	if version != "1.0" || sig == "" {
 		return refuse(http.StatusUnauthorized, "Authorization header doesn't confirm to the required format: want type, ver=1.0 and sig.")
 	}
-	switch fields["type"] {
+	switch kind {
 	case "master":
-		return s.authorizeKey(r, t, fields["sig"])
+		return s.authorizeKey(r, t, sig)
 	case "aad":
-		return s.authorizeToken(r, fields["sig"])
+		return s.authorizeToken(r, sig)
 	case "resource":
 		return notImplemented("resource tokens")
 	}
-	return refuse(http.StatusUnauthorized, "Authorization type %q is neither master nor aad.", fields["type"])
+	return refuse(http.StatusUnauthorized, "Authorization type %q is neither master nor aad.", kind)
 }
 
 func (s *Server) authorizeKey(r *http.Request, t target, sig string) *failure {
-	date := r.Header.Get("X-Ms-Date")
+	date := headerOf(r, "X-Ms-Date")
 	if date == "" {
 		return refuse(http.StatusUnauthorized, "Required header x-ms-date is missing.")
 	}
@@ -68,28 +73,16 @@ func (s *Server) authorizeKey(r *http.Request, t target, sig string) *failure {
 	if err != nil {
 		return refuse(http.StatusUnauthorized, "Header x-ms-date %q is not an RFC 1123 date.", date)
 	}
-	if s.key == nil {
+	if s.signer == nil {
 		return refuse(http.StatusUnauthorized, "The account's own key is not base64: start the emulator with one that is.")
 	}
-	sent, err := base64.StdEncoding.DecodeString(sig)
-	if err != nil {
-		return refuse(http.StatusUnauthorized, unauthorized)
-	}
-	if !hmac.Equal(sent, signature(s.key, r.Method, t.resourceType, t.link, date)) {
+	if !s.signer.signed(sig, r.Method, t, date) {
 		return refuse(http.StatusUnauthorized, unauthorized)
 	}
 	if skew := time.Since(at).Abs(); skew > maxSkew && !s.hub.Off("cosmos.date-skew") {
 		return refuse(http.StatusForbidden, "The authorization token is not valid at the current time. Please create another token and retry (token start time: %s, current time: %s).", date, time.Now().UTC().Format(http.TimeFormat))
 	}
 	return nil
-}
-
-// signature is what a request is signed with: everything in lower case but the
-// link, which names resources.
-func signature(key []byte, method, resourceType, link, date string) []byte {
-	mac := hmac.New(sha256.New, key)
-	mac.Write([]byte(strings.ToLower(method) + "\n" + strings.ToLower(resourceType) + "\n" + link + "\n" + strings.ToLower(date) + "\n\n"))
-	return mac.Sum(nil)
 }
 
 // authorizeToken takes the tokens that the emulators' test credentials make: a

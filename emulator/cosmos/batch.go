@@ -4,8 +4,6 @@ import (
 	"net/http"
 	"slices"
 	"strings"
-
-	"oneeffect/emulator/control"
 )
 
 const maxBatchOperations = 100
@@ -147,7 +145,7 @@ func (s *Server) serveBatch(c *call) reply {
 	if failed < 0 || s.hub.Off("cosmos.batch-atomic") {
 		o.commit()
 	}
-	rep := reply{status: http.StatusOK, session: container.sessionToken(), event: batchEvent(operations, outcomes, failed)}
+	rep := reply{status: http.StatusOK, session: container.sessionToken(), told: batchEvent(operations, outcomes, failed)}
 	if failed >= 0 {
 		rep.status = http.StatusMultiStatus
 	}
@@ -205,7 +203,7 @@ func (out outcome) result(op operation, minimal bool) value {
 }
 
 // batchEvent joins what the operations' events would say.
-func batchEvent(operations []operation, outcomes []outcome, failed int) control.Event {
+func batchEvent(operations []operation, outcomes []outcome, failed int) told {
 	var before, after, status []string
 	for i, op := range operations {
 		before = append(before, outcomes[i].before)
@@ -214,7 +212,7 @@ func batchEvent(operations []operation, outcomes []outcome, failed int) control.
 			after = append(after, outcomes[i].after)
 		}
 	}
-	return control.Event{ETagBefore: joined(before), ETagAfter: joined(after), BodyStatus: joined(status)}
+	return told{joined(before), joined(after), joined(status)}
 }
 
 // joined keeps every place, so that the nth entry is the nth operation's, and is

@@ -1,10 +1,6 @@
 package cosmos
 
-import (
-	"net/http"
-
-	"oneeffect/emulator/control"
-)
+import "net/http"
 
 // serveBulk applies the operations of a batch that is not atomic: each by itself,
 // in its own logical partition, in their order. One that fails has changed
@@ -48,7 +44,7 @@ func (s *Server) serveBulk(c *call) reply {
 	}
 	rep.charge = cents(rep.charge)
 	rep.session = k.sessionToken()
-	rep.event = bulkEvent(operations, outcomes)
+	rep.told = bulkEvent(operations, outcomes)
 	rep.body = appendValue(nil, results)
 	return s.record(c, rep)
 }
@@ -70,12 +66,12 @@ func (s *Server) applyAlone(k *container, op operation) outcome {
 	return out
 }
 
-func bulkEvent(operations []operation, outcomes []outcome) control.Event {
+func bulkEvent(operations []operation, outcomes []outcome) told {
 	var before, after, status []string
 	for i, op := range operations {
 		before = append(before, outcomes[i].before)
 		after = append(after, outcomes[i].after)
 		status = append(status, op.bodyStatus())
 	}
-	return control.Event{ETagBefore: joined(before), ETagAfter: joined(after), BodyStatus: joined(status)}
+	return told{joined(before), joined(after), joined(status)}
 }

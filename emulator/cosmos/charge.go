@@ -70,9 +70,10 @@ func (s settings) indexedPaths(item *object) int {
 		return 0
 	}
 	n := 0
+	path := make([]string, 0, 8)
 	for _, m := range item.members {
 		if !slices.Contains(systemProperties, m.name) {
-			n += s.indexedBelow(m.value, append(make([]string, 0, 8), m.name))
+			n += s.indexedBelow(m.value, append(path, m.name))
 		}
 	}
 	return n

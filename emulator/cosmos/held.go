@@ -59,9 +59,8 @@ func (h *held) place(d *document) {
 		partition = newSequence(byAge)
 		h.partitions[d.partition] = partition
 	}
-	for first := range partition.from(&document{}) {
+	if first, ok := partition.first(); ok {
 		d.partition = first.partition // one text for all of them
-		break
 	}
 	name := itemName{d.partition, d.id}
 	if before := h.items[name]; before != nil {

@@ -4,8 +4,6 @@ import (
 	"net/http"
 	"runtime"
 	"strings"
-
-	"oneeffect/emulator/control"
 )
 
 const (
@@ -243,7 +241,7 @@ func (s *Server) serveItem(c *call) reply {
 	rep := reply{
 		status: out.status, failure: out.failure, charge: out.charge,
 		session: container.sessionToken(),
-		event:   control.Event{ETagBefore: out.before, ETagAfter: out.after, BodyStatus: op.bodyStatus()},
+		told:    told{out.before, out.after, op.bodyStatus()},
 	}
 	if out.failure == nil {
 		rep.etag = out.after // a refusal does not tell what to try next

@@ -24,8 +24,8 @@ const (
 	leastThroughput  = 400
 	mostThroughput   = 1_000_000
 	leastAutoscale   = 1000
-	throughputHeader = "x-ms-offer-throughput"
-	autoscaleHeader  = "x-ms-cosmos-offer-autopilot-settings"
+	throughputHeader = "X-Ms-Offer-Throughput"
+	autoscaleHeader  = "X-Ms-Cosmos-Offer-Autopilot-Settings"
 )
 
 // throughput reads the headers of a creation, nil if there are none. The result

@@ -28,7 +28,7 @@ type overlay struct {
 func (s *store) begin(c *container, key partitionKey, now clock) *overlay {
 	return &overlay{
 		store: s, container: c, partition: key.canonical(), now: now,
-		lsn: c.lsn + 1, written: map[string]*document{},
+		lsn: c.lsn + 1,
 	}
 }
 
@@ -42,6 +42,9 @@ func (o *overlay) find(id string) *document {
 
 // systemProperties are the service's to set, whatever a client sends.
 var systemProperties = []string{"_rid", "_self", "_etag", "_attachments", "_ts", "_lsn"}
+
+// mostScratch is how much is kept to write items in.
+const mostScratch = 64 << 10
 
 // put writes a new version of an item; old is the version it takes the place
 // of, or nil.
@@ -74,7 +77,11 @@ func (o *overlay) put(old *document, id string, body *object) (*document, *failu
 		member{"_etag", d.etag},
 		member{"_attachments", "attachments/"},
 		member{"_ts", integerOf(d.ts)})
-	d.text = slices.Clone(appendValue(make([]byte, 0, 4<<10), stored)) // kept for long: no larger than it is
+	written := appendValue(o.store.scratch[:0], stored)
+	d.text = slices.Clone(written) // kept for long: no larger than it is
+	if cap(written) <= mostScratch {
+		o.store.scratch = written
+	}
 	if len(d.text) > maxItem && !o.store.off("cosmos.size-limit") {
 		return nil, refuse(http.StatusRequestEntityTooLarge, "Request size is too large: an item of %d bytes, want at most %d.", len(d.text), maxItem)
 	}
@@ -97,6 +104,9 @@ func (o *overlay) remove(d *document) { o.write(d.id, nil) }
 func (o *overlay) write(id string, d *document) {
 	if _, seen := o.written[id]; !seen {
 		o.order = append(o.order, id)
+	}
+	if o.written == nil {
+		o.written = map[string]*document{}
 	}
 	o.written[id] = d
 }

@@ -6,8 +6,6 @@ import (
 	"net/http"
 	"strconv"
 	"time"
-
-	"oneeffect/emulator/control"
 )
 
 // reply is an answer in the making.
@@ -25,8 +23,11 @@ type reply struct {
 	continuation string
 	extra        map[string]string // headers that one kind of request alone has
 
-	event control.Event // what the log is to say beside the status
+	told
 }
+
+// told is what the log of events is to say of a request beside its status.
+type told struct{ before, after, bodyStatus string }
 
 // leastCharge is what a request costs that the service does not bill by size;
 // its clients take a charge of nothing for an error.
@@ -54,17 +55,30 @@ func (s *Server) write(w http.ResponseWriter, c *call, rep reply) {
 	if rep.session != "" && s.hub.Off("cosmos.session-rises") {
 		rep.session = "0:-1#1"
 	}
-	h.Set("Date", now.Format(http.TimeFormat))
-	h.Set("Cache-Control", "no-store, no-cache")
-	h.Set("X-Ms-Activity-Id", activity)
-	h.Set("X-Ms-Gatewayversion", "version=2.14.0")
-	h.Set("X-Ms-Serviceversion", "version=2.14.0.0")
-	h.Set("X-Ms-Request-Charge", strconv.FormatFloat(rep.charge, 'f', -1, 64))
-	for _, one := range [...]struct{ name, text string }{
-		{"X-Ms-Session-Token", rep.session}, {"Etag", rep.etag}, {"X-Ms-Continuation", rep.continuation},
-	} {
+	contentType, length := "", ""
+	if rep.status != http.StatusNoContent && rep.status != http.StatusNotModified {
+		if length = strconv.Itoa(len(rep.body)); len(rep.body) > 0 {
+			contentType = "application/json"
+		}
+	}
+	always := [...]struct{ name, text string }{
+		{"Date", now.Format(http.TimeFormat)},
+		{"Cache-Control", "no-store, no-cache"},
+		{"X-Ms-Activity-Id", activity},
+		{"X-Ms-Gatewayversion", "version=2.14.0"},
+		{"X-Ms-Serviceversion", "version=2.14.0.0"},
+		{"X-Ms-Request-Charge", strconv.FormatFloat(rep.charge, 'f', -1, 64)},
+		{"X-Ms-Session-Token", rep.session},
+		{"Etag", rep.etag},
+		{"X-Ms-Continuation", rep.continuation},
+		{"Content-Type", contentType},
+		{"Content-Length", length},
+	}
+	texts := make([]string, len(always)) // of all of them, instead of one slice each
+	for i, one := range always {
 		if one.text != "" {
-			h.Set(one.name, one.text)
+			texts[i] = one.text
+			h[one.name] = texts[i : i+1 : i+1]
 		}
 	}
 	for name, text := range rep.extra {
@@ -73,16 +87,10 @@ func (s *Server) write(w http.ResponseWriter, c *call, rep reply) {
 	if rep.retryAfter > 0 && !s.hub.Off("cosmos.retry-after") {
 		h.Set("x-ms-retry-after-ms", strconv.FormatInt(rep.retryAfter.Milliseconds(), 10))
 	}
-	if rep.status == http.StatusNoContent || rep.status == http.StatusNotModified {
-		w.WriteHeader(rep.status)
-		return
-	}
-	if len(rep.body) > 0 {
-		h.Set("Content-Type", "application/json")
-	}
-	h.Set("Content-Length", strconv.Itoa(len(rep.body)))
 	w.WriteHeader(rep.status)
-	_, _ = w.Write(rep.body) // a client that has gone has nobody to tell
+	if length != "" {
+		_, _ = w.Write(rep.body) // a client that has gone has nobody to tell
+	}
 }
 
 func failureBody(rep reply, activity string) []byte {

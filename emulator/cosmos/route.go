@@ -11,6 +11,8 @@ type target struct {
 	resourceType string // as it is signed: "", dbs, colls, docs, pkranges, offers
 	link         string // as it is signed
 
+	path string // of the URL, escaped
+
 	database  string
 	container string
 	item      string
@@ -21,22 +23,23 @@ type target struct {
 // locate reads the escaped path: a slash inside an id is %2F there, and would be
 // lost in the decoded one.
 func locate(r *http.Request) (target, *failure) {
-	path := strings.Trim(r.URL.EscapedPath(), "/")
+	t := target{path: r.URL.EscapedPath()}
+	path := strings.Trim(t.path, "/")
 	if path == "" {
-		return target{}, nil
+		return t, nil
 	}
 	segments := strings.Split(path, "/")
 	for i, s := range segments {
 		decoded, err := url.PathUnescape(s)
 		if err != nil || decoded == "" {
-			return target{}, badRequest("The request path %q is not well formed.", r.URL.EscapedPath())
+			return t, badRequest("The request path %q is not well formed.", t.path)
 		}
 		segments[i] = decoded
 	}
 	// An odd number of segments is a feed, which is signed with the resource it
 	// belongs to; an even number is one resource, which is signed with itself.
 	last := len(segments) - len(segments)%2
-	t := target{link: strings.Join(segments[:last], "/"), single: len(segments)%2 == 0}
+	t.link, t.single = strings.Join(segments[:last], "/"), len(segments)%2 == 0
 	t.resourceType = segments[len(segments)-1]
 	if t.single {
 		t.resourceType = segments[len(segments)-2]
@@ -53,14 +56,26 @@ func locate(r *http.Request) (target, *failure) {
 			t.offer = id
 			t.link = strings.ToLower(id)
 		default:
-			return t, unknownResource(kind, r)
+			return t, unknownResource(kind, t.path)
 		}
 	}
-	place := map[string]int{"dbs": 1, "colls": 3, "docs": 5, "pkranges": 5, "offers": 1}
-	if want, ok := place[t.resourceType]; !ok || (len(segments)+1)/2*2-1 != want {
-		return t, unknownResource(t.resourceType, r)
+	if (len(segments)+1)/2*2-1 != placeOf(t.resourceType) {
+		return t, unknownResource(t.resourceType, t.path)
 	}
 	return t, nil
+}
+
+// placeOf is which segment of a path a kind of resource is, 0 of one that is unknown.
+func placeOf(kind string) int {
+	switch kind {
+	case "dbs", "offers":
+		return 1
+	case "colls":
+		return 3
+	case "docs", "pkranges":
+		return 5
+	}
+	return 0
 }
 
 // unserved are kinds of resources that the service has.
@@ -71,11 +86,11 @@ var unserved = map[string]string{
 	"schemas": "schemas", "snapshots": "snapshots", "partitionkeydeletes": "deletion by partition key",
 }
 
-func unknownResource(kind string, r *http.Request) *failure {
+func unknownResource(kind, path string) *failure {
 	if what, ok := unserved[strings.ToLower(kind)]; ok {
 		return notImplemented(what)
 	}
-	return badRequest("The request path %q names no resource: %q is not expected there.", r.URL.EscapedPath(), kind)
+	return badRequest("The request path %q names no resource: %q is not expected there.", path, kind)
 }
 
 // routable imitates the service's routing gateway, which takes some ids in a
@@ -112,26 +127,26 @@ func (t target) operation(r *http.Request) string {
 		return "read"
 	}
 	if r.Method == http.MethodGet {
-		if r.Header.Get("A-Im") != "" {
+		if headerOf(r, "A-Im") != "" {
 			return "change-feed"
 		}
 		return "query"
 	}
 	// One path serves four operations, told apart by headers in this order.
 	switch {
-	case isTrue(r.Header.Get("X-Ms-Cosmos-Is-Batch-Request")):
+	case isTrue(headerOf(r, "X-Ms-Cosmos-Is-Batch-Request")):
 		return "batch"
 	case isQuery(r):
 		return "query"
-	case isTrue(r.Header.Get("X-Ms-Documentdb-Is-Upsert")):
+	case isTrue(headerOf(r, "X-Ms-Documentdb-Is-Upsert")):
 		return "upsert"
 	}
 	return "create"
 }
 
 func isQuery(r *http.Request) bool {
-	media, _, _ := strings.Cut(r.Header.Get("Content-Type"), ";")
-	return isTrue(r.Header.Get("X-Ms-Documentdb-Query")) || isTrue(r.Header.Get("X-Ms-Documentdb-Isquery")) ||
+	media, _, _ := strings.Cut(headerOf(r, "Content-Type"), ";")
+	return isTrue(headerOf(r, "X-Ms-Documentdb-Query")) || isTrue(headerOf(r, "X-Ms-Documentdb-Isquery")) ||
 		strings.EqualFold(strings.TrimSpace(media), "application/query+json")
 }
 

@@ -127,6 +127,14 @@ func (s *sequence[E]) from(e E) iter.Seq[E] {
 	}
 }
 
+// first gives the first element, if there is one.
+func (s *sequence[E]) first() (e E, ok bool) {
+	if len(s.chunks) == 0 {
+		return e, false
+	}
+	return s.chunks[0].held[0], true
+}
+
 // before counts what comes before an element.
 func (s *sequence[E]) before(e E) int {
 	i, n, _ := s.find(e)

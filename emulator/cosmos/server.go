@@ -26,7 +26,6 @@
 package cosmos
 
 import (
-	"encoding/base64"
 	"io"
 	"net/http"
 	"slices"
@@ -63,7 +62,7 @@ type Options struct {
 type Server struct {
 	hub       *control.Hub
 	options   Options
-	key       []byte // decoded; nil if it is not base64
+	signer    *signer // nil if the key is not base64
 	store     *store
 	transport *inprocess.RoundTripper
 }
@@ -79,8 +78,7 @@ func serve(h *control.Hub, o Options, held *store) *Server {
 		o.Consistency = "Session"
 	}
 	held.hub = h
-	s := &Server{hub: h, options: o, store: held}
-	s.key, _ = base64.StdEncoding.DecodeString(o.Key) // authorizeKey says what is wrong
+	s := &Server{hub: h, options: o, store: held, signer: newSigner(o.Key)} // authorizeKey says what is wrong with a key
 	s.transport = inprocess.Transport(s)
 	return s
 }
@@ -124,8 +122,15 @@ type call struct {
 }
 
 // header gives one of the request's. Names are written as Go's HTTP library keeps
-// them, since it would make them so for every request otherwise.
-func (c *call) header(name string) string { return c.request.Header.Get(name) }
+// them, which it would have to make sure of for every request otherwise.
+func (c *call) header(name string) string { return headerOf(c.request, name) }
+
+func headerOf(r *http.Request, name string) string {
+	if all := r.Header[name]; len(all) > 0 {
+		return all[0]
+	}
+	return ""
+}
 
 // minimal reports whether the client does not want to be sent what it wrote.
 func (c *call) minimal() bool { return strings.EqualFold(c.header("Prefer"), "return=minimal") }
@@ -173,7 +178,7 @@ func (s *Server) read(c *call) *failure {
 	if s.hub.Off("cosmos.size-limit") {
 		limit = mostDrained
 	}
-	body, err := io.ReadAll(io.LimitReader(c.request.Body, limit+1))
+	body, err := c.readBody(limit)
 	if err == nil && int64(len(body)) > limit {
 		// Read on, within bounds: a client that is still sending hears no refusal.
 		_, err = io.CopyN(io.Discard, c.request.Body, mostDrained)
@@ -202,6 +207,16 @@ func (s *Server) read(c *call) *failure {
 	return refusal
 }
 
+// readBody reads one byte more than the limit at most.
+func (c *call) readBody(limit int64) ([]byte, error) {
+	if length := c.request.ContentLength; 0 < length && length <= limit {
+		body := make([]byte, length)
+		_, err := io.ReadFull(c.request.Body, body)
+		return body, err
+	}
+	return io.ReadAll(io.LimitReader(c.request.Body, limit+1))
+}
+
 // consistencyLevels are those of the service, strongest first.
 var consistencyLevels = []string{"Strong", "BoundedStaleness", "Session", "ConsistentPrefix", "Eventual"}
 
@@ -224,7 +239,7 @@ func (s *Server) supported(c *call) *failure {
 	if directive := c.header("X-Ms-Indexing-Directive"); directive != "" && !strings.EqualFold(directive, "Default") && !strings.EqualFold(directive, "Include") {
 		return notImplemented("the indexing directive " + directive)
 	}
-	for _, trigger := range []string{"x-ms-documentdb-pre-trigger-include", "x-ms-documentdb-post-trigger-include"} {
+	for _, trigger := range [...]string{"X-Ms-Documentdb-Pre-Trigger-Include", "X-Ms-Documentdb-Post-Trigger-Include"} {
 		if c.header(trigger) != "" {
 			return notImplemented("triggers")
 		}
@@ -340,11 +355,11 @@ func (s *Server) record(c *call, rep reply) reply {
 		rep.status = rep.failure.status
 	}
 	rep.charge = s.consistent(c, max(rep.charge, leastCharge))
-	e := rep.event
-	e.Service, e.Kind = "cosmos", "request"
-	e.Operation, e.Entity, e.Client, e.Key = c.op.Operation, c.op.Entity, c.op.Client, c.op.Key
-	e.Method, e.Path = c.request.Method, c.request.URL.EscapedPath()
-	e.Status, e.Charge = rep.status, rep.charge
-	s.hub.Record(e)
+	s.hub.Record(control.Event{
+		Service: "cosmos", Kind: "request",
+		Operation: c.op.Operation, Entity: c.op.Entity, Client: c.op.Client, Key: c.op.Key,
+		Method: c.request.Method, Path: c.target.path, Status: rep.status, Charge: rep.charge,
+		ETagBefore: rep.before, ETagAfter: rep.after, BodyStatus: rep.bodyStatus,
+	})
 	return rep
 }

@@ -5,7 +5,7 @@ import (
 	"encoding/binary"
 	"fmt"
 	"math/rand/v2"
-	"slices"
+	"strconv"
 	"strings"
 
 	"oneeffect/emulator/control"
@@ -29,6 +29,8 @@ type store struct {
 
 	off func(rule string) bool // whether a rule of the account is switched off, see control
 	hub *control.Hub           // whose clock and lags count
+
+	scratch []byte // in which items are written before it is known how long they are
 }
 
 // database is a name for containers.
@@ -80,12 +82,35 @@ func (s *store) nextSerial() uint32 {
 // nextETag makes one that no resource has had before. The caller holds the lock.
 func (s *store) nextETag(ts int64) string {
 	s.stamps++
-	return fmt.Sprintf(`"%08x-%04x-%04x-0000-%08x%04x"`, s.stamps, rand.N(1<<16), s.stamps>>32&0xffff, uint32(ts), rand.N(1<<16))
+	b := append(make([]byte, 0, 48), '"')
+	b = append(appendHex(b, s.stamps, 8), '-')
+	b = append(appendHex(b, rand.N(uint64(1)<<16), 4), '-')
+	b = append(appendHex(b, s.stamps>>32&0xffff, 4), "-0000-"...)
+	b = appendHex(appendHex(b, uint64(uint32(ts)), 8), rand.N(uint64(1)<<16), 4)
+	return string(append(b, '"'))
+}
+
+// appendHex writes a number with zeros in front, so that it has some digits at least.
+func appendHex(b []byte, n uint64, digits int) []byte {
+	for digits--; digits > 0 && n>>(4*digits) == 0; digits-- {
+		b = append(b, '0')
+	}
+	return strconv.AppendUint(b, n, 16)
 }
 
 // ridOf encodes a resource id, which the service builds from its parents' ids.
 func ridOf(parts ...[]byte) string {
-	return strings.ReplaceAll(base64.StdEncoding.EncodeToString(slices.Concat(parts...)), "/", "-")
+	joined := make([]byte, 0, 16)
+	for _, part := range parts {
+		joined = append(joined, part...)
+	}
+	text := base64.StdEncoding.AppendEncode(make([]byte, 0, 24), joined)
+	for i, c := range text {
+		if c == '/' {
+			text[i] = '-'
+		}
+	}
+	return string(text)
 }
 
 func databaseBytes(serial uint32) []byte {
@@ -157,4 +182,4 @@ func (s *store) find(t target) (*container, *failure) {
 }
 
 // sessionToken says how far a client has seen this container.
-func (c *container) sessionToken() string { return fmt.Sprintf("0:-1#%d", c.lsn) }
+func (c *container) sessionToken() string { return "0:-1#" + strconv.FormatUint(c.lsn, 10) }

@@ -271,6 +271,9 @@ func appendValue(b []byte, v value) []byte {
 }
 
 func appendText(b []byte, s string) []byte {
+	if clean(s) == len(s) {
+		return append(append(append(b, '"'), s...), '"')
+	}
 	// Every string here came out of a strict decoder or is valid text of ours, and
 	// AppendQuote replaces what is not, so its error carries no news.
 	b, _ = jsontext.AppendQuote(b, s)
