@@ -48,6 +48,9 @@ soak: ## load with kills and dropped links (MINUTES=n)
 variants: ## every promise broken on purpose, and the test that notices
 	@cd internal/variants && go test -variants -parallel=2 -timeout=15m
 
+model: ## the claim protocol explored: every state within the bounds (FAULTS=2 DELIVERIES=3)
+	@go test -count=1 -timeout=60m ./internal/model -args -deep -faults=$(or $(FAULTS),2) -deliveries=$(or $(DELIVERIES),3)
+
 fuzz: ## every fuzz target, one after the other (FUZZTIME=30s)
 	@.ci/fuzz
 
@@ -78,4 +81,4 @@ help:
 	@awk -F ':.*## ' -v late=" $(NOT_BUILT) " '/^[a-z0-9-]+:.*## / { \
 		printf "make %-12s %s%s\n", $$1, $$2, index(late, " " $$1 " ") ? " (not built yet)" : "" }' $(firstword $(MAKEFILE_LIST))
 
-.PHONY: run demo test check conformance crash bench variants fuzz build fmt lint help $(NOT_BUILT)
+.PHONY: run demo test check conformance crash bench variants model fuzz build fmt lint help $(NOT_BUILT)

@@ -114,6 +114,7 @@ var architecture = []row{
 	{pkg: "internal/horizon", ring: "support"},
 	{pkg: "internal/evidence", ring: "evidence", toCome: true},
 	{pkg: "internal/sim", ring: "tests"},
+	{pkg: "internal/model", ring: "tests"},
 	{pkg: "internal/variants", ring: "tests"},
 
 	{pkg: "cmd/internal/access", ring: "access"},
