@@ -199,7 +199,7 @@ func newExecution(req request, principal string, key []string, now time.Time) (e
 	if req.Tasks != nil {
 		return newOrchestration(id, req, now)
 	}
-	part, err := req.task.part()
+	part, err := req.part()
 	if err != nil {
 		return execution.Execution{}, nil, err
 	}

@@ -159,20 +159,23 @@ func (o *Orchestrator) joinEnded(ctx context.Context, id, orchestration string) 
 // best effort, as the rest of a cancel is (E8).
 func (o *Orchestrator) cancelParts(ctx context.Context, e execution.Execution, by execution.Operator) {
 	for _, p := range e.Tasks {
-		stands, err := o.Store.Load(ctx, p.ExecutionID)
-		if err == nil {
-			var change execution.Change
-			var d execution.Decision
-			if change, d, err = execution.Cancel(stands.Execution, by, time.Now().UTC()); d == execution.Transition {
-				_, err = o.Store.Change(ctx, p.ExecutionID, change, stands.ETag)
-			} else {
-				err = nil
-			}
-		}
-		if err != nil && !errors.Is(err, message.ErrNotFound) {
+		if err := o.cancelPart(ctx, p.ExecutionID, by); err != nil && !errors.Is(err, message.ErrNotFound) {
 			o.Log.LogAttrs(ctx, slog.LevelWarn, "part not cancelled", slog.String("task", p.ExecutionID), slog.Any("err", err))
 		}
 	}
+}
+
+func (o *Orchestrator) cancelPart(ctx context.Context, id string, by execution.Operator) error {
+	stands, err := o.Store.Load(ctx, id)
+	if err != nil {
+		return err
+	}
+	change, d, _ := execution.Cancel(stands.Execution, by, time.Now().UTC())
+	if d != execution.Transition {
+		return nil // it has ended
+	}
+	_, err = o.Store.Change(ctx, id, change, stands.ETag)
+	return err
 }
 
 // pause waits, or says why the context ended first.
