@@ -63,7 +63,8 @@ func Replay(stands Execution, o Operator, asserted bool, settle time.Duration, n
 		return Change{}, Refusal, fmt.Errorf("it is past its notAfter, %s: nobody would run it; start a new execution", stands.NotAfter.Format(time.RFC3339))
 	case stands.Uncertain() && !asserted:
 		return Change{}, Refusal, fmt.Errorf("it failed with %s, so there may be an effect: look, and either assert that there is none, or resolve it", stands.Failure.Reason)
-	case stands.Uncertain() && now.Before(stands.EndedAt.Add(settle)):
+	case (asserted || stands.Uncertain()) && now.Before(stands.EndedAt.Add(settle)):
+		// Whoever asserts has seen what is there now, not what is still to arrive.
 		return Change{}, Refusal, fmt.Errorf("it failed with %s, and its last call may still be on its way: not before %s", stands.Failure.Reason, stands.EndedAt.Add(settle).Format(time.RFC3339))
 	}
 	deadline := now.Add(DeadlineAfter)

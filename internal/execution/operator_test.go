@@ -73,6 +73,17 @@ func TestAnUncertainFailureIsNotReplayedTooSoon(t *testing.T) { // E7
 	}
 }
 
+// What somebody asserts is what is there now, whatever the reason.
+func TestAnAssertionWaitsForWhatMayStillArrive(t *testing.T) { // E7
+	stands := stood(execution.Failed)
+	stands.Failure.Reason = message.AttemptsExhausted
+	for asserted, want := range map[bool]execution.Decision{true: execution.Refusal, false: execution.Transition} {
+		if _, d, err := execution.Replay(stands, ada, asserted, time.Hour, ended.Add(59*time.Minute)); d != want {
+			t.Errorf("asserted %t: %s, %v, want %s", asserted, d, err, want)
+		}
+	}
+}
+
 func TestAReplayNeverOutlivesNotAfter(t *testing.T) { // E7
 	stands := stood(execution.Failed)
 	stands.NotAfter = now.Add(time.Hour)

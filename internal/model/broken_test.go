@@ -107,12 +107,6 @@ var variants = []variant{
 			return execution.Next(stands, ev, at)
 		}
 	}, "keyed", 3, noEnd},
-}
-
-// open are the rules as package worker and package execution have them today: ways
-// on which a promise is broken, until they are stricter. A row that is not broken
-// any more fails, and goes.
-var open = []variant{
 	// Version one makes keyed step a and dies before its result is kept. The key window
 	// passes. Version two declares a key for every step, so it announces each call; and
 	// before an announced call nobody looks at the window.

@@ -48,8 +48,6 @@ func TestNoWayThroughTheProtocolBreaksAPromise(t *testing.T) {
 
 func TestEveryBrokenRuleIsCaught(t *testing.T) { catches(t, variants) }
 
-func TestWhatIsOpenIsStillOpen(t *testing.T) { catches(t, open) }
-
 func catches(t *testing.T, variants []variant) {
 	for _, v := range variants {
 		t.Run(v.says, func(t *testing.T) {

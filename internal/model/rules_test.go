@@ -9,8 +9,7 @@ import (
 )
 
 // rules are the decisions under exploration: the product's own, or with one of
-// them broken. Two are stricter than the product is today: windowOfAll and
-// vouchWaits, without which it can be broken (open, below).
+// them broken.
 type rules struct {
 	take     func(stands *claim.Claim, age time.Duration, ask claim.Ask, owner string, t claim.Terms) (claim.Claim, claim.Verdict, bool)
 	examine  func(stands *claim.Claim, age time.Duration, l claim.Look, owner string, t claim.Terms) (claim.Claim, claim.Found, bool)

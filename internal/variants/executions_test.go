@@ -138,6 +138,22 @@ var ofExecutions = []variant{
 		"execution.TestAnUncertainFailureIsNotReplayedTooSoon",
 	},
 	{
+		"E7", "a replay writes its run and no message", "orchestrator/operate.go",
+		`return o.Store.Reopen(ctx, id, *change, entry(change.Reopened.Run), stands.ETag)`, `return o.Store.Change(ctx, id, *change, stands.ETag)`,
+		"orchestrator.TestAReplayWhoseAnswerWasLostIsSentByTheRelay",
+	},
+	{
+		"E8", "a cancel does not ask for the version that was seen", "orchestrator/operate.go",
+		`if err == nil && !match.given {`, `if err == nil && !match.given && id == "" {`,
+		"orchestrator.TestCancelTakesTheVersionThatWasSeen",
+	},
+	{
+		"E8", "a cancelled execution's claim is left to whoever comes", "orchestrator/operate.go",
+		`		o.withdraw(r.Context(), e)
+`, ``,
+		"orchestrator.TestCancelTakesTheVersionThatWasSeen",
+	},
+	{
 		"E8", "a cancelled execution is completed after all", "execution/next.go",
 		`		return record(stands, Note{At: now, What: "completed after cancel", Run: c.Run, Fence: c.Fence, Detail: c.ResultRef})`,
 		`		return change, Transition`,

@@ -181,7 +181,7 @@ var ofWork = []variant{
 	{
 		"W1", "a call that was not made stays announced", "worker/call.go",
 		`		w.withdraw(ctx, lease)
-`, ``,
+		return notCalled`, `		return notCalled`,
 		"worker.TestAKeylessCallThatIsNotMadeAfterAllIsMadeLater",
 	},
 	{

@@ -66,10 +66,10 @@ func (w *Worker) step(ctx context.Context, lease *claim.Lease, j job, step messa
 	if step.Keyed {
 		c.Key = message.Key(j.task.ExecutionID, step.Name)
 	}
+	if w.mayBeForgotten(j, stands, step) {
+		return forgotten
+	}
 	if j.keyedStep(stands, step) {
-		if claim.WindowPassed(stands.FirstCallAt, j.delivery.BrokerNow().Add(step.Timeout), step.KeyWindow, w.KeyMargin) {
-			return outcome{Outcome: message.Outcome{Effect: message.EffectUnknown, Retry: true, Free: true, Description: "not called: the downstream may forget the key during the call"}}
-		}
 		o := w.callWithin(ctx, lease, j, c, step)
 		if !j.keyed(stands) {
 			o.Retry, o.Free = false, false // the task has a keyless step: its first failure is final
@@ -85,9 +85,30 @@ func (w *Worker) step(ctx context.Context, lease *claim.Lease, j job, step messa
 		w.withdraw(ctx, lease)
 		return notCalled("the lease became too short for the call", context.Cause(ctx))
 	}
+	if w.mayBeForgotten(j, stands, step) {
+		w.withdraw(ctx, lease)
+		return forgotten
+	}
 	o := w.callWithin(ctx, lease, j, c, step)
 	o.Retry, o.Free = false, false // whatever the handler thinks of it: the first failure is final
 	return o
+}
+
+// forgotten is the outcome of a call that is not made since its key might not be
+// recognised: of earlier calls under it, nothing is known.
+var forgotten = outcome{Outcome: message.Outcome{
+	Effect: message.EffectUnknown, Retry: true, Free: true,
+	Description: "not called: the downstream may forget the key during the call",
+}}
+
+// mayBeForgotten says that an earlier call of this step may have been made under
+// its key, without a word in the claim, and that the downstream may not know the key
+// any more when the next one arrives (W2). That is so of a keyed claim, and of one
+// that began with a keyless step beside keyed ones; under one that began without any
+// key every call was announced.
+func (w *Worker) mayBeForgotten(j job, stands claim.Claim, step message.Step) bool {
+	unannounced := j.keyedStep(stands, step) || step.Keyed && stands.KeylessStep != ""
+	return unannounced && claim.WindowPassed(stands.FirstCallAt, j.delivery.BrokerNow().Add(step.Timeout), step.KeyWindow, w.KeyMargin)
 }
 
 // keyed says whether this grant may call more than once: the handler declares a

@@ -336,3 +336,26 @@ func TestAStepThatIsKeptIsNotMadeAgainWhereverItStandsNow(t *testing.T) { // W1
 		})
 	}
 }
+
+// The keyed step beside a keyless one was called, and its result not kept. Long
+// after, a version of the handler that declares keys for all takes over: the
+// downstream may have forgotten the key, so the step is not called again, announced
+// or not.
+func TestAKeyThatMayBeForgottenIsNotUsedUnderARuleThatAnnounces(t *testing.T) { // W2
+	inBubble(t, func(t *testing.T, b *bench) {
+		b.steps("customer", "-letter")
+		b.answer = func(ctx context.Context, _ message.Call) message.Outcome {
+			b.hub.Isolate("worker-1")
+			<-ctx.Done()
+			return message.Outcome{Effect: message.EffectApplied}
+		}
+		b.deliver(t.Context(), 1)
+		b.Worker = b.another("worker-2")
+		b.steps("customer", "letter")
+		time.Sleep(24 * time.Hour)
+		if s := b.deliver(t.Context(), 2); s.Action != message.DeadLetter || s.Reason != claim.OutcomeUnknown {
+			t.Errorf("%s %s, want it dead-lettered as %s", s.Action, s.Reason, claim.OutcomeUnknown)
+		}
+		b.wantMade("customer 82f3/customer")
+	})
+}
