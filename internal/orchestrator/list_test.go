@@ -53,7 +53,7 @@ func ids(p page) string {
 	return strings.Join(list, " ")
 }
 
-func TestTheNewestExecutionsAreListedFirstAsTheyStand(t *testing.T) {
+func TestTheNewestExecutionsAreListedFirstAsTheyStand(t *testing.T) { // O3
 	inBubble(t, func(t *testing.T, b *bench) {
 		if w := b.ask(http.MethodGet, "/v1/executions", ""); w.Code != http.StatusServiceUnavailable || w.Header().Get("Retry-After") == "" {
 			t.Errorf("before anything was read: %d %s", w.Code, w.Body)

@@ -79,7 +79,7 @@ func (b *bench) dies(run int, payload, reason string) {
 }
 
 // Each verdict, and that it says what a replay then does.
-func TestADeadLetterIsToldWhatAReplayWouldComeTo(t *testing.T) { // E7
+func TestADeadLetterIsToldWhatAReplayWouldComeTo(t *testing.T) { // E7 O4
 	const same = `{"to":"Ada"}`
 	for name, test := range map[string]struct {
 		stands  func(b *bench)

@@ -138,9 +138,9 @@ var ofExecutions = []variant{
 		"execution.TestAnUncertainFailureIsNotReplayedTooSoon",
 	},
 	{
-		"E7", "a replay writes its run and no message", "orchestrator/operate.go",
-		`return o.Store.Reopen(ctx, id, *change, entry(change.Reopened.Run), stands.ETag)`, `return o.Store.Change(ctx, id, *change, stands.ETag)`,
-		"orchestrator.TestAReplayWhoseAnswerWasLostIsSentByTheRelay",
+		"E7", "an execution is resolved and its claim is not", "orchestrator/operate.go",
+		`closed, err := o.Claims.Resolve(ctx, id, stands.Execution.Run, result)`, `closed, err := claim.Claim{Run: stands.Execution.Run, Result: &result}, error(nil)`,
+		"orchestrator.TestResolveClosesClaimAndExecutionWithoutACall",
 	},
 	{
 		"E8", "a cancel does not ask for the version that was seen", "orchestrator/operate.go",
@@ -158,6 +158,16 @@ var ofExecutions = []variant{
 		`		return record(stands, Note{At: now, What: "completed after cancel", Run: c.Run, Fence: c.Fence, Detail: c.ResultRef})`,
 		`		return change, Transition`,
 		"execution.TestEveryEventInEveryState",
+	},
+	{
+		"O3", "the list is in the order of changes", "orchestrator/index.go",
+		`return cmp.Or(a.CreatedAt.Compare(b.CreatedAt), cmp.Compare(a.ExecutionID, b.ExecutionID))`, `return cmp.Or(b.CreatedAt.Compare(a.CreatedAt), cmp.Compare(a.ExecutionID, b.ExecutionID))`,
+		"orchestrator.TestTheNewestExecutionsAreListedFirstAsTheyStand",
+	},
+	{
+		"O4", "a dead letter whose outcome is unknown is said to be safe", "orchestrator/verdict.go",
+		`		return OutcomeUnknown, "it failed with " + stands.Failure.Reason`, `		return Safe, "it failed with " + stands.Failure.Reason`,
+		"orchestrator.TestADeadLetterIsToldWhatAReplayWouldComeTo",
 	},
 	{
 		"O1", "a key makes an execution every time", "orchestrator/create.go",
