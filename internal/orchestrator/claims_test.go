@@ -3,6 +3,7 @@ package orchestrator_test
 import (
 	"context"
 	"net/http"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -18,12 +19,16 @@ const lease = 5 * time.Minute
 
 // deadLetters is a dead-letter queue that was looked into so often.
 type deadLetters struct {
-	all    []message.Dead
+	all []message.Dead // changed by a test before anybody looks
+
+	mu     sync.Mutex
 	browse int
 }
 
 func (d *deadLetters) Browse(_ context.Context, from int64, limit int) ([]message.Dead, error) {
+	d.mu.Lock()
 	d.browse++
+	d.mu.Unlock()
 	var page []message.Dead
 	for _, m := range d.all {
 		if m.Sequence >= from && len(page) < limit {
