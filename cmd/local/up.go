@@ -82,7 +82,7 @@ func (s *system) sample(ctx context.Context, stdout io.Writer) error {
 	ctx, cancel := context.WithTimeout(ctx, sampleBound)
 	defer cancel()
 	const request = `{"type":"customer.create","payload":{"name":"Ada Lovelace"}}`
-	fmt.Fprintf(stdout, "\ncurl -d '%s' http://%s/v1/executions\n", request, s.api)
+	fmt.Fprintf(stdout, "\ncurl -H 'Content-Type: application/json' -d '%s' http://%s/v1/executions\n", request, s.api)
 	answer, _, err := ask(ctx, http.DefaultClient, http.MethodPost, "http://"+s.api+"/v1/executions", []byte(request))
 	if err != nil {
 		return fmt.Errorf("submit the sample: %w", err)
