@@ -155,6 +155,20 @@ func (c *Claim) ended(how string) {
 	}
 }
 
+// effect is what is known of the effect of a claim that nobody holds, by the record
+// alone. Of a failed one it is what was known then: a run that nobody took adds
+// nothing to it. Of an open one it is none only if every call would have been
+// announced, and none was; of several steps, those with a key are made without a word.
+func (c Claim) effect() string {
+	switch {
+	case c.Status == Failed:
+		return c.Failure.Outcome
+	case !c.Keyed && !c.CallStarted && len(c.Steps) == 0 && c.KeylessStep == "":
+		return EffectNone
+	}
+	return EffectUnknown
+}
+
 // check refuses a record that this version does not write, by a later version's
 // hand or a person's: to decide from it would be to guess, and the guess might be
 // a second call.

@@ -83,14 +83,12 @@ func Examine(stands *Claim, age time.Duration, l Look, owner string, t Terms) (n
 
 // ending says why a claim that nobody holds ends here, if it does.
 func ending(stands *Claim, l Look) (*Failure, bool) {
-	open := stands != nil && stands.Status == InProgress
-	keyless := open && !stands.Keyed && stands.CallStarted
-	effect := EffectUnknown
-	if !open || !stands.Keyed && !stands.CallStarted && stands.KeylessStep == "" {
-		effect = EffectNone // of this run, no call is on record that could have been made
+	effect := EffectNone
+	if stands != nil {
+		effect = stands.effect()
 	}
 	switch {
-	case keyless:
+	case stands != nil && stands.Status == InProgress && !stands.Keyed && stands.CallStarted:
 		return &Failure{OutcomeUnknown, "a call without a key was started and its outcome is not known", EffectUnknown}, true
 	case l.DeadLetter != "":
 		return &Failure{l.DeadLetter, "the task was dead-lettered and nobody works on it", effect}, true

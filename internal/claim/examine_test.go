@@ -80,6 +80,32 @@ func TestEveryClaimIsExaminedByTheTable(t *testing.T) { // E4 E5
 	}
 }
 
+// A run that nobody took ends without an effect of its own, but what an earlier one
+// may have done is not known any better for it: a third run must not begin as if it
+// were.
+func TestADeadRunDoesNotForgetWhatAnEarlierOneMayHaveDone(t *testing.T) { // E4 W1
+	s := situation{stands: claim.Failed, sameAsk: true, recordedKey: true, starts: 2, notBefore: present, window: future, unknown: true}
+	earlier := s.claim()
+	earlier.Run = 1
+	for says, l := range map[string]claim.Look{"a dead letter": look(deadLetter), "too late": look(late)} {
+		next, found, write := claim.Examine(earlier, s.age.duration(), l, ours, terms)
+		if found != claim.FoundOver || !write || next.Failure.Outcome != claim.EffectUnknown {
+			t.Errorf("%s: %s, write %t, failure %+v, want it failed with outcome unknown", says, found, write, next.Failure)
+		}
+	}
+}
+
+// A keyless claim whose steps were announced one by one has effects, and they are
+// on record.
+func TestStepsThatAreKeptAreNotNothing(t *testing.T) { // E4
+	s := situation{stands: claim.InProgress, sameAsk: true, age: pastMargin, starts: 2, notBefore: present, window: future}
+	c := s.claim()
+	c.Steps = claim.Steps{"customer": {Ref: "/customers/7"}}
+	if next, _, _ := claim.Examine(c, s.age.duration(), look(deadLetter), ours, terms); next.Failure == nil || next.Failure.Outcome == claim.EffectNone {
+		t.Errorf("failed with %+v", next.Failure)
+	}
+}
+
 func TestOnlyWhatNobodyCanHaveCalledIsCancelled(t *testing.T) { // E8
 	base := situation{stands: claim.InProgress, sameAsk: true, age: pastMargin, starts: 2, notBefore: present, window: future}
 	for says, test := range map[string]struct {

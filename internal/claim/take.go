@@ -119,10 +119,6 @@ func Take(stands *Claim, age time.Duration, ask Ask, owner string, t Terms) (nex
 // hopeless says why a claim that nobody holds must not be granted again.
 func hopeless(old Claim, ask Ask, now time.Time, t Terms) *Failure {
 	keyed := ask.Keyed && old.Keyed
-	effect := EffectUnknown
-	if !keyed && !old.CallStarted && len(old.Steps) == 0 && old.KeylessStep == "" {
-		effect = EffectNone // of several steps, those with a key are made without a word here
-	}
 	switch {
 	case !keyed && (old.CallStarted || old.Keyed):
 		return &Failure{OutcomeUnknown, "a call without a key was started and its outcome is not known; a second one could be a second effect", EffectUnknown}
@@ -133,9 +129,9 @@ func hopeless(old Claim, ask Ask, now time.Time, t Terms) *Failure {
 	case keyed && WindowPassed(old.FirstCallAt, now, ask.KeyWindow, ask.KeyMargin):
 		return &Failure{KeyWindowPassed, "the downstream may have forgotten the key", EffectUnknown}
 	case now.After(ask.NotAfter):
-		return &Failure{TooOld, "past notAfter", effect}
+		return &Failure{TooOld, "past notAfter", old.effect()}
 	case old.Starts >= t.MaxAttempts:
-		return &Failure{AttemptsExhausted, "started as often as is allowed without a result", effect}
+		return &Failure{AttemptsExhausted, "started as often as is allowed without a result", old.effect()}
 	}
 	return nil
 }

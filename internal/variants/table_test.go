@@ -196,6 +196,15 @@ var ofWork = []variant{
 		"worker.TestAnotherWorkerGoesOnAfterTheLastStepThatIsKept",
 	},
 	{
+		"W1 E4", "a run that nobody took makes an earlier one's effect known", "claim/claim.go",
+		`	case c.Status == Failed:
+		return c.Failure.Outcome
+`, `	case c.Status == Failed:
+		return EffectNone
+`,
+		"claim.TestADeadRunDoesNotForgetWhatAnEarlierOneMayHaveDone",
+	},
+	{
 		"W1", "another version's keyless step is gone on with", "claim/take.go",
 		`case !ask.Keyed && old.KeylessStep != ask.KeylessStep:`, `case old.Status == Cancelled:`,
 		"worker.TestAClaimOfAnotherKeylessStepIsNotGoneOnWith",
