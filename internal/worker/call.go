@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
+	"maps"
 	"runtime/debug"
 	"time"
 	"unicode/utf8"
@@ -62,7 +63,7 @@ func (w *Worker) step(ctx context.Context, lease *claim.Lease, j job, step messa
 		return notCalled("the lease is too short for the call", err)
 	}
 	stands := lease.Claim()
-	c := message.Call{Type: j.task.Type, Step: step.Name, Payload: j.task.Payload, Results: stands.Steps}
+	c := message.Call{Type: j.task.Type, Step: step.Name, Payload: j.task.Payload, Results: maps.Clone(stands.Steps)}
 	if step.Keyed {
 		c.Key = message.Key(j.task.ExecutionID, step.Name)
 	}
