@@ -47,6 +47,7 @@ soak: ## load with kills and dropped links (MINUTES=n)
 
 variants: ## every promise broken on purpose, and the test that notices
 	@cd internal/variants && go test -variants -parallel=2 -timeout=15m
+	@go test -count=1 ./internal/model -run=TestEveryBrokenRuleIsCaught -args -deep
 
 model: ## the claim protocol explored: every state within the bounds (FAULTS=2 DELIVERIES=3)
 	@go test -count=1 -timeout=60m ./internal/model -args -deep -faults=$(or $(FAULTS),2) -deliveries=$(or $(DELIVERIES),3)
