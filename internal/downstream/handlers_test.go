@@ -47,6 +47,23 @@ func TestTheRepositorysHandlersAreTheTwoOfTheDemo(t *testing.T) {
 	}
 }
 
+// The example of steps in the repository's handlers is a comment, and is right.
+func TestTheRepositorysExampleOfStepsIsTaken(t *testing.T) {
+	text, err := os.ReadFile("../../handlers.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, example, found := strings.Cut(string(text), "# - type: ")
+	if !found {
+		t.Fatal("there is no example")
+	}
+	example = strings.ReplaceAll("- type: "+example, "\n#", "\n")
+	got, err := ReadHandlers(strings.NewReader(strings.ReplaceAll(example, "\n ", "\n")), env("CRM_URL", "http://crm", "PRINT_URL", "http://print"))
+	if err != nil || len(got) != 1 || len(got[0].Requests) != 2 || !got[0].Requests[1].Results {
+		t.Errorf("%+v, %v\nof\n%s", got, err, example)
+	}
+}
+
 func TestEverythingSaidIsTaken(t *testing.T) {
 	got, err := ReadHandlers(strings.NewReader(`
 - type: order.place
