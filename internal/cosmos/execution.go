@@ -40,22 +40,31 @@ func (s *ExecutionStore) Create(ctx context.Context, e execution.Execution, entr
 		for _, entry := range outbox {
 			batch.CreateItem(entry, nil)
 		}
-		answer, err := items.ExecuteTransactionalBatch(ctx, batch, nil)
-		if err != nil {
-			return err
-		}
-		if !answer.Success {
-			return refusedBy(answer.OperationResults)
-		}
-		if len(answer.OperationResults) > 0 {
-			etag = answer.OperationResults[0].ETag
-		}
-		return versioned(etag, nil)
+		made, err := atOnce(ctx, items, batch)
+		etag = made
+		return err
 	})
 	if err != nil {
 		return "", err
 	}
 	return execution.ETag(etag), nil
+}
+
+// atOnce carries out a batch, all of it or nothing, and returns the ETag that its
+// first operation has made.
+func atOnce(ctx context.Context, items *azcosmos.ContainerClient, batch azcosmos.TransactionalBatch) (azcore.ETag, error) {
+	answer, err := items.ExecuteTransactionalBatch(ctx, batch, nil)
+	if err != nil {
+		return "", err
+	}
+	if !answer.Success {
+		return "", refusedBy(answer.OperationResults)
+	}
+	var etag azcore.ETag
+	if len(answer.OperationResults) > 0 {
+		etag = answer.OperationResults[0].ETag
+	}
+	return etag, versioned(etag, nil)
 }
 
 // refusedBy finds the operation that a batch was rolled back for: the first one
@@ -132,17 +141,9 @@ func (s *ExecutionStore) Reopen(ctx context.Context, id string, change execution
 		batch := items.NewTransactionalBatch(azcosmos.NewPartitionKeyString(id))
 		batch.PatchItem(id, patch, &azcosmos.TransactionalBatchItemOptions{IfMatchETag: condition})
 		batch.CreateItem(outbox, nil)
-		answer, err := items.ExecuteTransactionalBatch(ctx, batch, nil)
-		if err != nil {
-			return err
-		}
-		if !answer.Success {
-			return refusedBy(answer.OperationResults)
-		}
-		if len(answer.OperationResults) > 0 {
-			etag = answer.OperationResults[0].ETag
-		}
-		return versioned(etag, nil)
+		made, err := atOnce(ctx, items, batch)
+		etag = made
+		return err
 	})
 	if err != nil {
 		return "", err
