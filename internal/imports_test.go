@@ -47,8 +47,8 @@ var rings = map[string]ring{
 		rule: "evidence probes the story, its guards and its adapters",
 	},
 	"process": {
-		may:  []string{"adapter", "support"},
-		rule: "what all processes do alike is to read settings and to connect: it knows adapters and support, never the story",
+		may:  []string{"adapter", "support", "leaf"},
+		rule: "what all processes do alike is to read settings, to connect, to serve and to receive: it knows adapters, support and messages, never the story",
 	},
 	"access": {
 		may:  []string{"story"},

@@ -9,8 +9,6 @@ import (
 	"flag"
 	"fmt"
 	"io"
-	"net"
-	"net/http"
 	"os"
 	"os/signal"
 	"syscall"
@@ -144,30 +142,6 @@ func (s settings) horizon() horizon.Settings {
 	}
 }
 
-// receive runs until ctx ends, or until a delivery cannot be under the lock that was
-// told. Its message is left to that lock: given back, it would be here again at
-// once, and be counted.
-func (s settings) receive(ctx context.Context, r servicebus.Receiver, handle servicebus.Handle) error {
-	ctx, stop := context.WithCancelCause(ctx)
-	defer stop(nil)
-	err := r.Run(ctx, s.watch(stop, handle))
-	if v, wrong := errors.AsType[horizon.Violation](context.Cause(ctx)); wrong {
-		return errors.Join(err, v)
-	}
-	return err
-}
-
-func (s settings) watch(stop context.CancelCauseFunc, handle servicebus.Handle) servicebus.Handle {
-	lock := horizon.Is("-lock", s.lock)
-	return func(ctx context.Context, d message.Delivery) message.Settlement {
-		if v, wrong := horizon.ObservedLock(lock, d.LockAtMost); wrong {
-			stop(v)
-			return message.LetExpire()
-		}
-		return handle(ctx, d)
-	}
-}
-
 func run(ctx context.Context, args []string, env process.Environment, stdout, stderr io.Writer) (err error) {
 	s, err := parse(args, env, stderr)
 	if err != nil {
@@ -186,12 +160,7 @@ func run(ctx context.Context, args []string, env process.Environment, stdout, st
 	if err != nil {
 		return err
 	}
-	defer out.Cosmos.Close()
-	defer func() {
-		bounded, cancel := context.WithTimeout(context.WithoutCancel(ctx), s.settle)
-		defer cancel()
-		err = errors.Join(err, out.ServiceBus.Close(bounded))
-	}()
+	defer func() { err = errors.Join(err, out.Close(ctx, s.settle)) }()
 	tasks, err := out.ServiceBus.Sender(message.Tasks)
 	if err != nil {
 		return err
@@ -215,39 +184,20 @@ func run(ctx context.Context, args []string, env process.Environment, stdout, st
 	if err != nil {
 		return err
 	}
+	drain := s.grace - s.settle - horizon.Closing
 	receiver := servicebus.Receiver{
 		Client: out.ServiceBus, Topic: message.TaskEvents, Subscription: message.Orchestrator, Slots: s.slots,
-		LockDuration: s.lock, SettleTimeout: s.settle, Grace: s.grace - s.settle - horizon.Closing, Throttle: throttle, Log: log,
+		LockDuration: s.lock, SettleTimeout: s.settle, Grace: drain, Throttle: throttle, Log: log,
 	}
 	fmt.Fprintf(stdout, "http %s\nready\n", listener.Addr())
 	parts, ctx := errgroup.WithContext(ctx)
 	api := otelhttp.NewHandler(guard.Handler(o.API()), "orchestrator", otelhttp.WithTracerProvider(traces.Traces),
 		otelhttp.WithMeterProvider(traces.Metrics), otelhttp.WithPropagators(traces.Propagator))
-	parts.Go(func() error { return serve(ctx, listener, api, s.grace) })
+	parts.Go(func() error { return process.Serve(ctx, listener, api, drain) })
 	parts.Go(func() error { return guard.Run(ctx) })
 	parts.Go(func() error { return o.Relay(ctx) })
 	parts.Go(func() error { return o.Reconcile(ctx) })
 	parts.Go(func() error { return o.Follow(ctx) })
-	parts.Go(func() error { return s.receive(ctx, receiver, o.Handle) })
+	parts.Go(func() error { return process.Receive(ctx, receiver, o.Handle) })
 	return parts.Wait()
-}
-
-// serve answers until ctx ends, then lets the requests under way finish.
-func serve(ctx context.Context, listener net.Listener, api http.Handler, grace time.Duration) error {
-	server := http.Server{
-		Handler: api, ReadHeaderTimeout: 5 * time.Second, ReadTimeout: 30 * time.Second,
-		WriteTimeout: 60 * time.Second, IdleTimeout: 2 * time.Minute, MaxHeaderBytes: 16 << 10,
-	}
-	stopped := make(chan error, 1)
-	stop := context.AfterFunc(ctx, func() {
-		bounded, cancel := context.WithTimeout(context.WithoutCancel(ctx), grace)
-		defer cancel()
-		stopped <- server.Shutdown(bounded)
-	})
-	if err := server.Serve(listener); !errors.Is(err, http.ErrServerClosed) {
-		if stop() {
-			return err
-		}
-	}
-	return <-stopped
 }

@@ -57,12 +57,7 @@ func run(ctx context.Context, args []string, env process.Environment, stdout, st
 	if err != nil {
 		return err
 	}
-	defer out.Cosmos.Close()
-	defer func() {
-		bounded, cancel := context.WithTimeout(context.WithoutCancel(ctx), s.settle)
-		defer cancel()
-		err = errors.Join(err, out.ServiceBus.Close(bounded))
-	}()
+	defer func() { err = errors.Join(err, out.Close(ctx, s.settle)) }()
 	counters, err := projector.NewCounters(traces.Metrics.Meter("oneeffect/projector"))
 	if err != nil {
 		return err
@@ -92,7 +87,7 @@ func run(ctx context.Context, args []string, env process.Environment, stdout, st
 		otelhttp.WithMeterProvider(traces.Metrics), otelhttp.WithPropagators(traces.Propagator)))
 	probes(ctx, mux, inventory.Check, log)
 	parts.Go(func() error { return process.Serve(ctx, listener, mux, s.grace-s.settle-horizon.Closing) })
-	parts.Go(func() error { return s.receive(ctx, receiver, p.Handle) })
+	parts.Go(func() error { return process.Receive(ctx, receiver, p.Handle) })
 	return parts.Wait()
 }
 
@@ -120,24 +115,4 @@ func probes(running context.Context, mux *http.ServeMux, look func(context.Conte
 		}
 		fmt.Fprintln(w, "ready")
 	})
-}
-
-// receive runs until ctx ends, or until a delivery cannot be under the lock that was
-// told. Its message is left to that lock: given back, it would be here again at
-// once, and be counted.
-func (s settings) receive(ctx context.Context, r servicebus.Receiver, handle servicebus.Handle) error {
-	ctx, stop := context.WithCancelCause(ctx)
-	defer stop(nil)
-	lock := horizon.Is("-lock", s.lock)
-	err := r.Run(ctx, func(ctx context.Context, d message.Delivery) message.Settlement {
-		if v, wrong := horizon.ObservedLock(lock, d.LockAtMost); wrong {
-			stop(v)
-			return message.LetExpire()
-		}
-		return handle(ctx, d)
-	})
-	if v, wrong := errors.AsType[horizon.Violation](context.Cause(ctx)); wrong {
-		return errors.Join(err, v)
-	}
-	return err
 }

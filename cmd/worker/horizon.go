@@ -12,7 +12,6 @@ import (
 	"oneeffect/internal/execution"
 	"oneeffect/internal/horizon"
 	"oneeffect/internal/message"
-	"oneeffect/internal/servicebus"
 )
 
 // fit holds what the handlers declare against the worker's settings, and says what
@@ -66,28 +65,4 @@ func (s settings) horizon(handlers []message.Declaration) horizon.Settings {
 		})
 	}
 	return known
-}
-
-// receive runs until ctx ends, or until a delivery cannot be under the lock that was
-// told. Its message is left to that lock: given back, it would be here again at
-// once, and be counted.
-func (s settings) receive(ctx context.Context, r servicebus.Receiver, handle servicebus.Handle) error {
-	ctx, stop := context.WithCancelCause(ctx)
-	defer stop(nil)
-	err := r.Run(ctx, s.watch(stop, handle))
-	if v, wrong := errors.AsType[horizon.Violation](context.Cause(ctx)); wrong {
-		return errors.Join(err, v)
-	}
-	return err
-}
-
-func (s settings) watch(stop context.CancelCauseFunc, handle servicebus.Handle) servicebus.Handle {
-	lock := horizon.Is("-lock", s.lock)
-	return func(ctx context.Context, d message.Delivery) message.Settlement {
-		if v, wrong := horizon.ObservedLock(lock, d.LockAtMost); wrong {
-			stop(v)
-			return message.LetExpire()
-		}
-		return handle(ctx, d)
-	}
 }

@@ -11,7 +11,6 @@ import (
 	"os/signal"
 	"slices"
 	"syscall"
-	"time"
 
 	"oneeffect/cmd/internal/process"
 	"oneeffect/internal/claim"
@@ -60,8 +59,7 @@ func run(ctx context.Context, args []string, env process.Environment, stdout, st
 	if err != nil {
 		return err
 	}
-	defer out.Cosmos.Close()
-	defer func() { err = errors.Join(err, closeBus(ctx, out.ServiceBus, s.settle)) }()
+	defer func() { err = errors.Join(err, out.Close(ctx, s.settle)) }()
 	events, err := out.ServiceBus.Sender(message.TaskEvents)
 	if err != nil {
 		return err
@@ -77,7 +75,7 @@ func run(ctx context.Context, args []string, env process.Environment, stdout, st
 		LockDuration: s.lock, SettleTimeout: s.settle, Grace: s.drain(), Throttle: throttle, Log: log,
 	}
 	fmt.Fprintln(stdout, "ready")
-	err = s.receive(ctx, receiver, w.Handle)
+	err = process.Receive(ctx, receiver, w.Handle)
 	rest, cancel := context.WithTimeout(context.WithoutCancel(ctx), s.settle)
 	defer cancel()
 	return errors.Join(err, w.Wait(rest))
@@ -132,10 +130,4 @@ func readHandlers(s settings, env process.Environment, options downstream.Option
 		handlers[h.Declaration().Type] = h
 	}
 	return handlers, nil
-}
-
-func closeBus(ctx context.Context, bus *servicebus.Client, limit time.Duration) error {
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), limit)
-	defer cancel()
-	return bus.Close(ctx)
 }

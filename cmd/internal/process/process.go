@@ -8,6 +8,7 @@
 package process
 
 import (
+	"context"
 	"errors"
 	"flag"
 	"fmt"
@@ -201,4 +202,12 @@ func (s *Settings) Connect(t telemetry.Providers, log *slog.Logger, throttled fu
 		return Connections{}, fmt.Errorf("cosmos db: %w", err)
 	}
 	return Connections{client, database}, nil
+}
+
+// Close ends the connections within a limit, and also when ctx has ended.
+func (c Connections) Close(ctx context.Context, limit time.Duration) error {
+	defer c.Cosmos.Close()
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), limit)
+	defer cancel()
+	return c.ServiceBus.Close(ctx)
 }
