@@ -21,6 +21,10 @@ func (e Execution) With(c Change) Execution {
 		e.Run, e.Deadline, e.Asserted = r.Run, r.Deadline, r.Asserted
 		e.EndedAt, e.Failure = time.Time{}, nil
 	}
+	if j := c.Joined; j != nil {
+		e.Tasks = slices.Clone(e.Tasks)
+		e.Tasks[j.Index] = j.Part
+	}
 	e.History = append(slices.Clip(e.History), c.Note)
 	return e
 }

@@ -2,7 +2,6 @@ package execution_test
 
 import (
 	"fmt"
-	"slices"
 	"strings"
 	"testing"
 
@@ -22,23 +21,6 @@ func orchestration(t *testing.T, n int) execution.Execution {
 	if len(entries) != n || entries[0].Part != "82f3:0" || entries[0].ExecutionID != "82f3" {
 		t.Fatalf("entries %+v", entries)
 	}
-	return e
-}
-
-// carryOut writes a change as a store does.
-func carryOut(e execution.Execution, c execution.Change) execution.Execution {
-	e.Status, e.EndedAt = c.Status, c.EndedAt
-	if c.Result != nil {
-		e.Result = c.Result
-	}
-	if c.Failure != nil {
-		e.Failure = c.Failure
-	}
-	if c.Joined != nil {
-		e.Tasks = slices.Clone(e.Tasks)
-		e.Tasks[c.Joined.Index] = c.Joined.Part
-	}
-	e.History = append(slices.Clone(e.History), c.Note)
 	return e
 }
 
@@ -73,7 +55,7 @@ func TestAnOrchestrationEndsWithItsLastPartOnce(t *testing.T) { // E1
 				if last := joined == 2; (d == execution.Transition) != last {
 					t.Errorf("%v %v: part %d: %s, want the transition with the last alone", order, of, i, d)
 				}
-				e = carryOut(e, change)
+				e = e.With(change)
 				if _, d, err := execution.Join(e, part(i, of[i], 1), now); d != execution.NoOp || err != nil {
 					t.Errorf("%v %v: part %d again: %s, %v", order, of, i, d, err)
 				}
@@ -103,18 +85,18 @@ func TestAReplayedPartRecoversItsOrchestration(t *testing.T) { // E3 E7
 		if err != nil {
 			t.Fatal(err)
 		}
-		e = carryOut(e, change)
+		e = e.With(change)
 	}
 	change, d, err := execution.Join(e, part(0, execution.Failed, 2), now)
 	if e.Status != execution.Failed || d != execution.Record || err != nil {
 		t.Errorf("%s; a second failure: %s, %v", e.Status, d, err)
 	}
-	e = carryOut(e, change)
+	e = e.With(change)
 	change, d, err = execution.Join(e, part(0, execution.Completed, 3), now)
 	if d != execution.Transition || err != nil || change.Status != execution.Completed || change.From != execution.Failed {
 		t.Fatalf("%s, %v, %+v", d, err, change)
 	}
-	e = carryOut(e, change)
+	e = e.With(change)
 	for _, late := range []execution.Part{part(0, execution.Failed, 1), part(0, execution.Failed, 9)} {
 		if _, d, err := execution.Join(e, late, now); d != execution.NoOp || err != nil {
 			t.Errorf("a failure after completion: %s, %v", d, err)
