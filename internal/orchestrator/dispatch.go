@@ -31,7 +31,7 @@ func (o *Orchestrator) dispatch(ctx context.Context, e execution.Execution, entr
 	if err != nil {
 		return err
 	}
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), o.SendTimeout)
+	ctx, cancel := o.followUp(ctx)
 	defer cancel()
 	if err := o.Send(ctx, m); err != nil {
 		return fmt.Errorf("send task %s: %w", m.ID, err)
@@ -40,6 +40,12 @@ func (o *Orchestrator) dispatch(ctx context.Context, e execution.Execution, entr
 		return fmt.Errorf("forget outbox entry %s: %w", entry.ID, err) // the relay will send it twice, which is harmless
 	}
 	return nil
+}
+
+// followUp is for what follows a write: it goes on when whoever asked for the write
+// has gone, and not for long.
+func (o *Orchestrator) followUp(ctx context.Context) (context.Context, context.CancelFunc) {
+	return context.WithTimeout(context.WithoutCancel(ctx), o.SendTimeout)
 }
 
 // maxRelayed bounds one round of the relay.

@@ -15,7 +15,7 @@ import (
 // fanOut begins the parts of an orchestration that was just made. Whatever does not
 // begin is left to the relay, since its outbox entry stands (E6).
 func (o *Orchestrator) fanOut(ctx context.Context, e execution.Execution, entries []execution.Entry) {
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), o.SendTimeout)
+	ctx, cancel := o.followUp(ctx)
 	defer cancel()
 	for _, entry := range entries {
 		if err := o.begin(ctx, e, entry); err != nil {
@@ -25,7 +25,8 @@ func (o *Orchestrator) fanOut(ctx context.Context, e execution.Execution, entrie
 }
 
 // begin makes the execution of one part and forgets its outbox entry. If it stands
-// already, its own outbox entry says whether its task was sent.
+// already, its own outbox entry says whether its task was sent; if its id was taken by
+// another execution before, the part has failed.
 func (o *Orchestrator) begin(ctx context.Context, e execution.Execution, entry execution.Entry) error {
 	if e.Status != execution.Running {
 		return o.Store.Sent(ctx, entry) // cancelled before it began
@@ -38,6 +39,16 @@ func (o *Orchestrator) begin(ctx context.Context, e execution.Execution, entry e
 	ticket, err := o.Store.Create(ctx, part, first)
 	switch {
 	case errors.Is(err, message.ErrExists):
+		stands, err := o.Store.Load(ctx, part.ExecutionID)
+		if err != nil {
+			return fmt.Errorf("load %s: %w", part.ExecutionID, err)
+		}
+		if stands.Execution.Orchestration != e.ExecutionID {
+			taken := execution.Part{ExecutionID: part.ExecutionID, Status: execution.Failed, Run: 1, Reason: message.IdempotencyKeyReused}
+			if err := o.join(ctx, e.ExecutionID, taken); err != nil {
+				return err
+			}
+		}
 	case err != nil:
 		return fmt.Errorf("begin %s: %w", entry.Part, err)
 	default:
@@ -55,7 +66,7 @@ func (o *Orchestrator) joinEvent(ctx context.Context, event message.Event, d exe
 		return nil
 	}
 	if d != execution.Transition {
-		return o.joinEnded(ctx, event.ExecutionID(), event.Orchestration())
+		return o.joinEnded(ctx, event.ExecutionID())
 	}
 	part := execution.Part{ExecutionID: event.ExecutionID(), Run: event.Run()}
 	if c := event.Completed; c != nil {
@@ -119,9 +130,7 @@ func (o *Orchestrator) rejoin(ctx context.Context, e execution.Execution) error 
 			errs = append(errs, err)
 			continue
 		}
-		if ended, over := stands.Execution.Ended(); over {
-			errs = append(errs, o.join(ctx, e.ExecutionID, ended))
-		}
+		errs = append(errs, o.joinPart(ctx, stands.Execution))
 	}
 	return errors.Join(errs...)
 }
@@ -138,44 +147,57 @@ func (o *Orchestrator) rejoinFailed(ctx context.Context, id string) error {
 	return o.rejoin(ctx, stands.Execution)
 }
 
-// joinEnded joins an execution as it stands into its orchestration, if it is part
-// of one.
-func (o *Orchestrator) joinEnded(ctx context.Context, id, orchestration string) error {
-	if orchestration == "" {
-		return nil
-	}
+// joinEnded joins an execution as it stands.
+func (o *Orchestrator) joinEnded(ctx context.Context, id string) error {
 	stands, err := o.Store.Load(ctx, id)
 	if err != nil {
 		return fmt.Errorf("load %s: %w", id, err)
 	}
-	ended, over := stands.Execution.Ended()
-	if !over {
+	return o.joinPart(ctx, stands.Execution)
+}
+
+// joinPart joins an execution into its orchestration, if it is a part of one and has
+// ended.
+func (o *Orchestrator) joinPart(ctx context.Context, e execution.Execution) error {
+	ended, over := e.Ended()
+	if e.Orchestration == "" || !over {
 		return nil
 	}
-	return o.join(ctx, orchestration, ended)
+	return o.join(ctx, e.Orchestration, ended)
+}
+
+// joinNow joins what an operator has ended, which no event will do. What fails is
+// left to the reconciler.
+func (o *Orchestrator) joinNow(ctx context.Context, e execution.Execution) {
+	if err := o.joinPart(ctx, e); err != nil {
+		o.Log.LogAttrs(ctx, slog.LevelWarn, "join is left to the reconciler", slog.String("task", e.ExecutionID), slog.Any("err", err))
+	}
 }
 
 // cancelParts cancels what is still running of an orchestration that was cancelled:
 // best effort, as the rest of a cancel is (E8).
 func (o *Orchestrator) cancelParts(ctx context.Context, e execution.Execution, by execution.Operator) {
-	for _, p := range e.Tasks {
-		if err := o.cancelPart(ctx, p.ExecutionID, by); err != nil && !errors.Is(err, message.ErrNotFound) {
+	for i, p := range e.Tasks {
+		if ctx.Err() != nil {
+			o.Log.LogAttrs(ctx, slog.LevelWarn, "parts not cancelled in time", slog.String("task", e.ExecutionID), slog.Int("parts", len(e.Tasks)-i))
+			return
+		}
+		if err := o.cancelPart(ctx, p.ExecutionID, by); err != nil {
 			o.Log.LogAttrs(ctx, slog.LevelWarn, "part not cancelled", slog.String("task", p.ExecutionID), slog.Any("err", err))
 		}
 	}
 }
 
 func (o *Orchestrator) cancelPart(ctx context.Context, id string, by execution.Operator) error {
-	stands, err := o.Store.Load(ctx, id)
+	stands, _, err := o.operate(ctx, id, o.cancelling(by, tags{}))
+	if _, ended := errors.AsType[problem](err); ended || errors.Is(err, message.ErrNotFound) {
+		return nil // or it has not begun, and will not
+	}
 	if err != nil {
 		return err
 	}
-	change, d, _ := execution.Cancel(stands.Execution, by, time.Now().UTC())
-	if d != execution.Transition {
-		return nil // it has ended
-	}
-	_, err = o.Store.Change(ctx, id, change, stands.ETag)
-	return err
+	o.cancelled(ctx, stands.Execution, by)
+	return nil
 }
 
 // pause waits, or says why the context ended first.

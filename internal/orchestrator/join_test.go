@@ -4,11 +4,13 @@ import (
 	"fmt"
 	"net/http"
 	"slices"
+	"strings"
 	"sync"
 	"testing"
 	"time"
 
 	"oneeffect/emulator/control"
+	"oneeffect/internal/claim"
 	"oneeffect/internal/execution"
 	"oneeffect/internal/message"
 )
@@ -207,6 +209,19 @@ func TestTheReconcilerLooksAfterOrchestrations(t *testing.T) { // E4 E5
 	})
 }
 
+// The event of its completion was lost, and a dead letter had failed it before.
+func TestAPartThatTheReconcilerRecoversIsJoined(t *testing.T) { // E4
+	inBubble(t, func(t *testing.T, b *bench) {
+		ids := b.several(t, 2)
+		b.deliver(t, ending(b.tasks(t)[ids[0]], message.AttemptsExhausted), 1)
+		b.claims(t, ids[0], completed)
+		b.reconcileFor(t, time.Minute)
+		if p := b.load(t, "82f3").Execution.Tasks[0]; p.Status != execution.Completed || p.Ref != "/c/1" {
+			t.Errorf("%+v", p)
+		}
+	})
+}
+
 func (b *bench) unsent(t *testing.T) []execution.Entry {
 	t.Helper()
 	entries, _, err := b.Store.Unsent(t.Context(), 0, "")
@@ -246,6 +261,81 @@ func TestARequestMayAskForSeveralTasks(t *testing.T) { // O1 O2 E6
 			if s := b.load(t, id).Execution.Status; s != execution.Cancelled {
 				t.Errorf("%s is %s", id, s)
 			}
+		}
+	})
+}
+
+// several makes an orchestration of n tasks over the API, and returns its parts' ids.
+func (b *bench) several(t *testing.T, n int) (ids []string) {
+	t.Helper()
+	tasks := strings.TrimSuffix(strings.Repeat(`{"type":"t","payload":{"a":1}},`, n), ",")
+	if w := b.ask(http.MethodPost, "/v1/executions", `{"executionId":"82f3","tasks":[`+tasks+`]}`); w.Code != http.StatusCreated {
+		t.Fatalf("%d: %s", w.Code, w.Body)
+	}
+	for _, p := range b.load(t, "82f3").Execution.Tasks {
+		ids = append(ids, p.ExecutionID)
+	}
+	return ids
+}
+
+// cancel has an operator cancel an execution.
+func (b *bench) cancel(t *testing.T, id string) {
+	t.Helper()
+	if w := b.ask(http.MethodPost, "/v1/executions/"+id+"/cancel", `{"reason":"no more"}`, "If-Match", "*"); w.Code != http.StatusOK {
+		t.Fatalf("cancel %s: %d %s", id, w.Code, w.Body)
+	}
+}
+
+func TestWhatAnOperatorEndsIsJoinedAtOnce(t *testing.T) { // E7 E8
+	inBubble(t, func(t *testing.T, b *bench) {
+		ids := b.several(t, 2)
+		b.claims(t, ids[0], failed)
+		b.deliver(t, ending(b.tasks(t)[ids[0]], message.OutcomeUnknown), 1)
+		if w := b.ask(http.MethodPost, "/v1/executions/"+ids[0]+"/resolve", `{"reason":"it is there","resultRef":"tray/7"}`); w.Code != http.StatusOK {
+			t.Fatalf("resolve: %d %s", w.Code, w.Body)
+		}
+		if p := b.load(t, "82f3").Execution.Tasks[0]; p.Status != execution.Completed || p.Ref != "tray/7" {
+			t.Errorf("the resolved part stands as %+v", p)
+		}
+		b.cancel(t, ids[1])
+		if e := b.load(t, "82f3").Execution; e.Status != execution.Failed || e.Failure.Description != "failed: "+ids[1] {
+			t.Errorf("the whole is %s, %+v", e.Status, e.Failure)
+		}
+	})
+}
+
+// Nobody can take the tasks of an orchestration that was cancelled.
+func TestCancellingTheWholeCancelsItsPartsAndTheirClaims(t *testing.T) { // E8
+	inBubble(t, func(t *testing.T, b *bench) {
+		ids := b.several(t, 2)
+		b.arm(t, control.Rule{Name: "cut-off", Match: control.Match{Operation: "patch", Key: ids[1]}, Do: "answer", Status: 403})
+		b.cancel(t, "82f3")
+		if s := b.load(t, ids[1]).Execution.Status; s != execution.Running {
+			t.Fatalf("%s is %s", ids[1], s)
+		}
+		if err := b.hub.Disarm("cut-off"); err != nil {
+			t.Fatal(err)
+		}
+		b.cancel(t, "82f3") // once more goes on
+		for i, id := range ids {
+			p := b.load(t, "82f3").Execution.Tasks[i]
+			if s, c := b.load(t, id).Execution.Status, b.claim(t, id).Status; s != execution.Cancelled || p.Status != execution.Cancelled || c != claim.Cancelled {
+				t.Errorf("%s is %s, in the whole %s, its claim %q", id, s, p.Status, c)
+			}
+		}
+	})
+}
+
+// Whoever had the id before keeps it, and how that ends is no end of the part.
+func TestAPartWhoseIDIsTakenHasFailed(t *testing.T) { // C7
+	inBubble(t, func(t *testing.T, b *bench) {
+		ticket := b.create(t, "82f3:1")
+		ids := b.several(t, 2)
+		b.deliver(t, completion(ids[1], ticket, "sha256:another"), 1)
+		b.deliver(t, ending(b.tasks(t)[ids[0]], ""), 1)
+		e := b.load(t, "82f3").Execution
+		if e.Status != execution.Failed || e.Tasks[1].Reason != message.IdempotencyKeyReused {
+			t.Errorf("the whole is %s, its parts %+v", e.Status, e.Tasks)
 		}
 	})
 }

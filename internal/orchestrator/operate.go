@@ -114,29 +114,40 @@ func (o *Orchestrator) cancel(w http.ResponseWriter, r *http.Request) {
 		o.fail(w, r, err)
 		return
 	}
-	stands, done, err := o.operate(r.Context(), id, operation{
-		name: "cancel", match: match, apply: o.change,
-		next: func(stands execution.Execution, now time.Time) (execution.Change, execution.Decision, error) {
-			return execution.Cancel(stands, by, now)
-		},
-	})
+	stands, _, err := o.operate(r.Context(), id, o.cancelling(by, match))
 	if err != nil {
 		o.fail(w, r, err)
 		return
 	}
-	if e := stands.Execution; done && len(e.Tasks) > 0 {
-		o.cancelParts(context.WithoutCancel(r.Context()), e, by)
-	} else if done {
-		o.withdraw(r.Context(), e)
-	}
+	ctx, stop := o.followUp(r.Context())
+	defer stop()
+	o.cancelled(ctx, stands.Execution, by)
 	o.answer(w, r, http.StatusOK, stands)
+}
+
+func (o *Orchestrator) cancelling(by execution.Operator, match tags) operation {
+	return operation{
+		name: "cancel", match: match, apply: o.change,
+		next: func(stands execution.Execution, now time.Time) (execution.Change, execution.Decision, error) {
+			return execution.Cancel(stands, by, now)
+		},
+	}
+}
+
+// cancelled does what follows from a cancel, whoever wrote it: the answer to the write
+// may have been lost, or the same request may go on where an earlier one was cut off.
+func (o *Orchestrator) cancelled(ctx context.Context, e execution.Execution, by execution.Operator) {
+	if len(e.Tasks) > 0 {
+		o.cancelParts(ctx, e, by)
+		return
+	}
+	o.withdraw(ctx, e)
+	o.joinNow(ctx, e)
 }
 
 // withdraw is best effort: a claim that it leaves ends by itself, and its events
 // change nothing any more.
 func (o *Orchestrator) withdraw(ctx context.Context, e execution.Execution) {
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), o.SendTimeout)
-	defer cancel()
 	withdrawn, err := o.Claims.Withdraw(ctx, look(e))
 	o.Log.LogAttrs(ctx, slog.LevelInfo, "claim of a cancelled execution", slog.String("task", e.ExecutionID), slog.Bool("withdrawn", withdrawn), slog.Any("err", err))
 }
@@ -225,5 +236,8 @@ func (o *Orchestrator) resolve(w http.ResponseWriter, r *http.Request) {
 		o.fail(w, r, err)
 		return
 	}
+	ctx, stop := o.followUp(r.Context())
+	defer stop()
+	o.joinNow(ctx, stands.Execution)
 	o.answer(w, r, http.StatusOK, stands)
 }

@@ -107,6 +107,18 @@ func TestCancelTakesTheVersionThatWasSeen(t *testing.T) { // E8
 	})
 }
 
+// Once the execution is cancelled, what follows from that is done, whoever wrote it.
+func TestACancelWhoseAnswerWasLostWithdrawsTheClaimToo(t *testing.T) { // E8
+	inBubble(t, func(t *testing.T, b *bench) {
+		etag := b.submit()
+		b.arm(t, control.Rule{Match: control.Match{Operation: "patch"}, When: "after", Do: "drop", Times: 1})
+		cancelled := read[execution.Execution](t, b.ask(http.MethodPost, "/v1/executions/82f3/cancel", "", "If-Match", etag), http.StatusOK)
+		if c := b.claim(t, "82f3"); cancelled.Status != execution.Cancelled || c.Status != claim.Cancelled {
+			t.Errorf("the execution is %s, its claim %q", cancelled.Status, c.Status)
+		}
+	})
+}
+
 func TestCancelLeavesAClaimUnderWhichACallMayHaveBeenMade(t *testing.T) { // E8
 	inBubble(t, func(t *testing.T, b *bench) {
 		etag := b.submit()

@@ -286,7 +286,7 @@ func (r *reconciler) end(ctx context.Context, event message.Event, stands execut
 		level = slog.LevelError // somebody must look: a promise of the claims is broken
 	}
 	r.Log.LogAttrs(ctx, level, "reconciled", slog.String("task", event.ExecutionID()), slog.String("event", event.Type()), slog.String("decision", decision.String()))
-	return r.joinEnded(ctx, event.ExecutionID(), stands.Execution.Orchestration)
+	return r.joinEnded(ctx, event.ExecutionID())
 }
 
 func completedBy(c claim.Claim) message.Event {

@@ -149,9 +149,22 @@ var ofExecutions = []variant{
 	},
 	{
 		"E8", "a cancelled execution's claim is left to whoever comes", "orchestrator/operate.go",
-		`		o.withdraw(r.Context(), e)
+		`	o.withdraw(ctx, e)
 `, ``,
 		"orchestrator.TestCancelTakesTheVersionThatWasSeen",
+	},
+	{
+		"E8", "a cancelled part runs on in its orchestration", "orchestrator/operate.go",
+		`	o.withdraw(ctx, e)
+	o.joinNow(ctx, e)
+`, `	o.withdraw(ctx, e)
+`,
+		"orchestrator.TestWhatAnOperatorEndsIsJoinedAtOnce",
+	},
+	{
+		"E4", "a part that recovered is not joined", "orchestrator/reconcile.go",
+		`	return r.joinEnded(ctx, event.ExecutionID())`, `	return nil`,
+		"orchestrator.TestAPartThatTheReconcilerRecoversIsJoined",
 	},
 	{
 		"E8", "a cancelled execution is completed after all", "execution/next.go",
