@@ -44,9 +44,8 @@ func (b *Book) Record(ctx context.Context, e Event, d Delivery) (Decision, error
 		return Decision{}, fmt.Errorf("record %q: wait for the events before it: %w", e.Key, err)
 	}
 	r := &recording{book: b, event: e, delivery: d.ID, w: nonce(), look: d.Again, stands: turn.known}
-	decision, err := r.run(ctx)
-	turn.pass(r.stands)
-	return decision, err
+	defer func() { turn.pass(r.stands) }() // also if the store panics: others wait for it
+	return r.run(ctx)
 }
 
 // recording is one Record: look, decide, write on the condition, until a receipt stands.

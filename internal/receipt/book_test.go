@@ -394,6 +394,34 @@ func TestAHotSKUInTwoProcesses(t *testing.T) { // R2 R3 R9
 	})
 }
 
+// failing is a store that panics when an item is read.
+type failing struct{ receipt.Store }
+
+func (failing) Item(context.Context, string) (receipt.Stored, error) { panic("out of order") }
+
+// A server that hears webhooks survives what its handlers do: whoever comes after
+// a recording that panicked must not wait for its turn for ever.
+func TestARecordingThatPanicsHandsItsTurnOn(t *testing.T) { // R9
+	begun(t, func(t *testing.T, w *world, b *receipt.Book) {
+		whole := b.Store
+		b.Store = failing{whole}
+		func() {
+			defer func() {
+				if recover() == nil {
+					t.Error("it did not panic")
+				}
+			}()
+			_, _ = b.Record(t.Context(), reservation(t, 10), receipt.Delivery{})
+		}()
+		b.Store = whole
+		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+		defer cancel()
+		if d, err := b.Record(ctx, reservation(t, 10), receipt.Delivery{}); err != nil || d.Class != receipt.Applied {
+			t.Errorf("the one after it: %s, %v", d.Class, err)
+		}
+	})
+}
+
 // In one process the events of one sku go one after the other: none loses a race,
 // and only the first reads.
 func TestEventsOfOneSKUTakeTurns(t *testing.T) { // R9

@@ -11,8 +11,8 @@ import (
 	"oneeffect/internal/receipt"
 )
 
-// telling is one delivery of what somebody told: its key is the event's, and the
-// letter in front of the key names the attempt.
+// telling is one delivery of what somebody told. Two that are equal are the same
+// event, delivered twice.
 type telling struct {
 	id       string // of the reservation, in its key
 	version  int64

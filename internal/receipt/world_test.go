@@ -138,8 +138,8 @@ func (w *world) look(sku string) (item *document, receipts map[string]document) 
 	return item, receipts
 }
 
-// wantStock holds what stands: the stock and version of sku-42, how many receipts
-// it has, and that the applied ones among them add up to the stock (R2).
+// wantStock holds what stands: the stock and version of sku-42, and how many
+// receipts it has.
 func (w *world) wantStock(stock, version int64, receipts int) {
 	w.t.Helper()
 	item, found := w.look("sku-42")
