@@ -32,7 +32,7 @@ func TestAMessageWhoseReceiptIsNotProvedIsNotCompleted(t *testing.T) { // P1 P3
 	inWorld(t, func(t *testing.T, w *world) {
 		w.deliver(count(t, 9, 100), 1, message.Complete)
 		lost := w.arm(control.Rule{Match: control.Match{Operation: "batch"}, When: "after", Do: "drop"})
-		dark := w.arm(control.Rule{Match: control.Match{Operation: "read"}, Do: "answer", Status: http.StatusServiceUnavailable, Nth: 0})
+		dark := w.arm(control.Rule{Match: control.Match{Operation: "read"}, Do: "answer", Status: http.StatusServiceUnavailable})
 		w.deliver(reservation(t, "R-1001", 10), 1, message.CopyLater)
 		dark()
 		w.deliver(reservation(t, "R-1001", 10), 2, message.Complete) // by its answer, which is lost, and then by its receipt

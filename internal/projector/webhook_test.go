@@ -24,7 +24,7 @@ type attempt struct {
 	path, method        string
 }
 
-// signed is an attempt as it should be, now.
+// attemptOf is an attempt as it should be, now.
 func attemptOf(body, delivery string) attempt {
 	now := time.Now()
 	return attempt{
