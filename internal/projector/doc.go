@@ -18,20 +18,21 @@
 //	    webhook. It is written into the receipt for people.
 //	P5  A webhook is heard only if one of its source's secrets signed its body and its
 //	    time, and that time is within five minutes of now. Otherwise it is answered
-//	    401, whatever else is wrong with it, and the store hears nothing. (A body
-//	    that is too long to be looked at is answered 413.)
+//	    401, whatever else is wrong with it, and the store hears nothing. (What is
+//	    not read to its end cannot be looked at: it is answered 413 if it is too
+//	    long, 503 if as many as can be are being heard.)
 //	P6  A webhook's answer says what became of it: applied, duplicate and stale are
 //	    200, since the sender has nothing more to do; a conflict is 409.
 //
 // # Residual risk
 //
 // A reservation is a difference. If it comes after a later version of its sku was
-// applied, it is stale and rejected, and the stock stays too high by its quantity:
-// deduplication does not order, and the version rule prefers a loss that is on
-// record to an effect out of order. Its receipt has outcome "stale" and the delta
-// that was not applied; the event that overtook it has a gap in its receipt, and a
-// warning in the log. Sessions (SessionId = sku) make this rare and do not end it: a
-// message that its producer sends late, or an operator replays, comes late in its
-// session too. The way back is a count: a message of type StockCounted, at a version
-// greater than the item's, sets the stock as it is.
+// applied, it is stale and rejected, and the stock stays too high by its quantity,
+// unless it is older than a count: deduplication does not order, and the version
+// rule prefers a loss that is on record to an effect out of order. Its receipt has
+// outcome "stale" and the delta that was not applied; the event that overtook it has
+// a gap in its receipt, and a warning in the log. Sessions (SessionId = sku) make
+// this rare and do not end it: a message that its producer sends late, or an operator
+// replays, comes late in its session too. The way back is a count: a message of type
+// StockCounted, at a version greater than the item's, sets the stock as it is.
 package projector
