@@ -22,7 +22,7 @@ func ParseChange(body []byte) (Change, error) {
 	if err := Decode(body, &c); err != nil {
 		return Change{}, fmt.Errorf("%w: %w", ErrPoison, err)
 	}
-	errs := []error{CheckRequestID(c.RequestID), CheckEntity("resource", c.Resource), CheckVersion(c.Version)}
+	errs := []error{checkRequestID(c.RequestID), checkEntity("resource", c.Resource), checkVersion(c.Version)}
 	if c.State.Kind() != '{' {
 		errs = append(errs, errors.New("state is missing, or not an object"))
 	}

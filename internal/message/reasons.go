@@ -1,7 +1,8 @@
 package message
 
-// Why a message is in the dead-letter queue, for machines. With the exception of
-// the last three, a claim and a TaskFailed say the same.
+// Why a message is in the dead-letter queue, for machines. A claim and a TaskFailed
+// say the same, except for the last two, which say nothing of an execution; and a
+// message that is TooOld may have no claim.
 const (
 	OutcomeUnknown       = "OutcomeUnknown"       // a call without a key may have been made
 	DownstreamRejected   = "DownstreamRejected"   // the downstream said no, finally

@@ -149,28 +149,28 @@ func (c StockCount) check(counted bool) error {
 
 // checkStock holds what all stock events have in common.
 func checkStock(key, sku string, version int64) error {
-	errs := []error{CheckEntity("sku", sku)}
+	errs := []error{checkEntity("sku", sku)}
 	if begins := keyBegins + sku + ":"; !strings.HasPrefix(key, begins) || len(key) == len(begins) {
 		errs = append(errs, fmt.Errorf("eventKey is %q: the key of an event about this sku is %s and a name of the event's own", key, begins))
 	} else {
 		errs = append(errs, checkText("eventKey", key, MaxEventKey))
 	}
-	errs = append(errs, CheckVersion(version))
+	errs = append(errs, checkVersion(version))
 	return errors.Join(errs...)
 }
 
-// CheckVersion says what is wrong with the version of an entity.
-func CheckVersion(version int64) error {
+// checkVersion says what is wrong with the version of an entity.
+func checkVersion(version int64) error {
 	if version < 1 || version > MaxVersion {
 		return fmt.Errorf("version is %d, or missing: versions count from 1 to %d", version, MaxVersion)
 	}
 	return nil
 }
 
-// CheckEntity says what is wrong with the name of something that events are
+// checkEntity says what is wrong with the name of something that events are
 // about. It may be written in any script and contain blanks and slashes, but no
 // colon, which ends it in the keys of its events.
-func CheckEntity(what, name string) error {
+func checkEntity(what, name string) error {
 	if name == "" {
 		return fmt.Errorf("%s is missing", what)
 	}
@@ -198,9 +198,9 @@ func checkText(what, text string, longest int) error {
 	return nil
 }
 
-// CheckRequestID says what is wrong with the name that a sender of webhooks
+// checkRequestID says what is wrong with the name that a sender of webhooks
 // gives to one request and to all its repetitions.
-func CheckRequestID(id string) error {
+func checkRequestID(id string) error {
 	if id == "" {
 		return errors.New("requestId is missing")
 	}
