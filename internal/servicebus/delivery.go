@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"context"
 	"errors"
-	"fmt"
 	"log/slog"
 	"time"
 
@@ -76,7 +75,9 @@ func (p *pump) deliver(work context.Context, stopping <-chan struct{}, d *delive
 	select {
 	case <-stopping:
 	default:
-		if s = message.Reject(message.InvalidMessage, fmt.Sprint(d.poison)); d.poison == nil {
+		if d.poison != nil {
+			s = message.Reject(message.InvalidMessage, d.poison.Error())
+		} else {
 			s = p.handle(ctx, d.Delivery)
 		}
 	}
