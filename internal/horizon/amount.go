@@ -132,18 +132,13 @@ func (a amount) times(n amount) amount {
 	return product
 }
 
-func (a amount) half() amount {
-	a.value /= 2
-	a.formula += "/2"
-	a.words = "half of " + a.words
-	a.parts++
-	return a
-}
+func (a amount) half() amount  { return a.over(2, "half of ") }
+func (a amount) third() amount { return a.over(3, "a third of ") }
 
-func (a amount) third() amount {
-	a.value /= 3
-	a.formula += "/3"
-	a.words = "a third of " + a.words
+func (a amount) over(n int64, words string) amount {
+	a.value /= n
+	a.formula += fmt.Sprintf("/%d", n)
+	a.words = words + a.words
 	a.parts++
 	return a
 }

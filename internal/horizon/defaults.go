@@ -7,9 +7,9 @@ import "time"
 // with a reason, and let Check say what it moves.
 func Defaults() Settings {
 	return Settings{
-		Tasks:           defaultEntity("tasks", 14*day),
-		Events:          defaultEntity("task-events", 14*day),
-		Reservations:    defaultEntity("reservations", 14*day),
+		Tasks:           defaultEntity("tasks"),
+		Events:          defaultEntity("task-events"),
+		Reservations:    defaultEntity("reservations"),
 		Official:        Constant("the official emulator", false),
 		Worker:          defaultWorker(),
 		Handlers:        defaultHandlers(),
@@ -22,11 +22,11 @@ func Defaults() Settings {
 	}
 }
 
-func defaultEntity(name string, ttl time.Duration) Entity {
+func defaultEntity(name string) Entity {
 	return Entity{
 		Lock:            Is(name+" LockDuration", 5*time.Minute),
 		MaxDelivery:     Is(name+" MaxDeliveryCount", 10),
-		TTL:             Is(name+" DefaultMessageTimeToLive", ttl),
+		TTL:             Is(name+" DefaultMessageTimeToLive", 14*day),
 		DeadLetter:      Is(name+" DeadLetteringOnMessageExpiration", true),
 		DuplicateWindow: Is(name+" DuplicateDetectionHistoryTimeWindow", 5*time.Minute),
 		MaxMessage:      Is(name+" MaxMessageSizeInKilobytes", 256<<10),

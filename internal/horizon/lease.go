@@ -1,6 +1,9 @@
 package horizon
 
-import "time"
+import (
+	"fmt"
+	"time"
+)
 
 // leases are the relations within one attempt: lock, lease, call and settlement.
 func leases() []Relation {
@@ -23,7 +26,7 @@ func leases() []Relation {
 		{"H3", "an owner stops before its lease ends, however slow its clock and its processor are", func(c *check, t terms) {
 			drift := t.lease
 			drift.value, drift.parts = drift.value*Drift/1_000_000, 2
-			drift.formula, drift.words = "ρ·"+drift.formula, "0.0005 × "+drift.words
+			drift.formula, drift.words = "ρ·"+drift.formula, fmt.Sprintf("%g × %s", Drift/1e6, drift.words)
 			stall := lasting(Stall)
 			stall.formula = "T_sched"
 			c.atLeast(t.ownerMargin, drift.plus(stall), "an owner works on while another may take over")
