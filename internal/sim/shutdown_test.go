@@ -1,7 +1,6 @@
 package sim
 
 import (
-	"context"
 	"net/http"
 	"strings"
 	"testing"
@@ -10,10 +9,7 @@ import (
 
 	"oneeffect/emulator/control"
 	"oneeffect/internal/claim"
-	"oneeffect/internal/downstream"
 	"oneeffect/internal/message"
-	"oneeffect/internal/servicebus"
-	"oneeffect/internal/worker"
 )
 
 // Calls may take so long that a lease is renewed in their course.
@@ -31,52 +27,7 @@ const patientHandlers = `
 // returns when it has ended.
 func (w *world) patient(id string, grace time.Duration) (stop func()) {
 	w.t.Helper()
-	db, bus := w.connect(id)
-	events, err := bus.Sender(message.TaskEvents)
-	if err != nil {
-		w.t.Fatal(err)
-	}
-	declared, err := downstream.ReadHandlers(strings.NewReader(patientHandlers), func(string) string { return "" })
-	if err != nil {
-		w.t.Fatal(err)
-	}
-	handlers := map[string]message.Handler{}
-	for _, d := range declared {
-		h, err := d.Handler(downstream.Options{Transport: w.outside.Transport(), UserAgent: id})
-		if err != nil {
-			w.t.Fatal(err)
-		}
-		handlers[h.Declaration().Type] = h
-	}
-	wk := &worker.Worker{
-		Claims: &claim.Desk{
-			Store: db.Claims(), Process: id + "/" + claim.Nonce(), Timeout: 10 * time.Second,
-			Terms: claim.Terms{Lease: lease, OwnerMargin: 10 * time.Second, ChallengerMargin: 5 * time.Second, MaxAttempts: 8, Keep: 30 * 24 * time.Hour},
-		},
-		Handlers: handlers, Publish: events.Send,
-		BusyWait: 20 * time.Second, PublishTimeout: 30 * time.Second, SettleTimeout: 10 * time.Second, KeyMargin: 15 * time.Minute,
-		Log: w.log(id),
-	}
-	receiver := servicebus.Receiver{
-		Client: bus, Queue: message.Tasks, Slots: 1, LockDuration: lock, SettleTimeout: 10 * time.Second, Grace: grace, Log: w.log(id),
-	}
-	ctx, cancel := context.WithCancel(context.Background())
-	ended := make(chan error, 1)
-	go func() { ended <- receiver.Run(ctx, wk.Handle) }()
-	stopped := false
-	stop = func() {
-		if stopped {
-			return
-		}
-		stopped = true
-		cancel()
-		if err := <-ended; err != nil {
-			w.t.Error(err)
-		}
-		w.closeConnections(db, bus)
-	}
-	w.stops = append(w.stops, stop)
-	return stop
+	return w.workerWith(id, patientHandlers, 1, grace)
 }
 
 // slow has the downstream answer a worker's calls after so long.

@@ -6,6 +6,7 @@ import (
 	"net"
 	"os"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -155,14 +156,15 @@ func (w *world) closeConnections(db *cosmos.Database, bus *servicebus.Client) {
 	db.Close()
 }
 
-// run runs a process until the world ends.
-func (w *world) run(db *cosmos.Database, bus *servicebus.Client, parts ...func(context.Context) error) {
+// run runs a process until stop, which is its SIGTERM and returns when it has
+// ended, or until the world ends.
+func (w *world) run(db *cosmos.Database, bus *servicebus.Client, parts ...func(context.Context) error) (stop func()) {
 	ctx, cancel := context.WithCancel(context.Background())
 	ended := make(chan error, len(parts))
 	for _, part := range parts {
 		go func() { ended <- part(ctx) }()
 	}
-	w.stops = append(w.stops, func() {
+	stop = sync.OnceFunc(func() {
 		cancel()
 		for range parts {
 			if err := <-ended; err != nil {
@@ -171,10 +173,16 @@ func (w *world) run(db *cosmos.Database, bus *servicebus.Client, parts ...func(c
 		}
 		w.closeConnections(db, bus)
 	})
+	w.stops = append(w.stops, stop)
+	return stop
 }
 
 // worker starts a worker with the settings that cmd/worker has by default.
-func (w *world) worker(id string) {
+func (w *world) worker(id string) { w.workerWith(id, handlers, 4, 80*time.Second) }
+
+// workerWith starts one with other handlers, slots or grace.
+func (w *world) workerWith(id, file string, slots int, grace time.Duration) (stop func()) {
+	w.t.Helper()
 	db, bus := w.connect(id)
 	events, err := bus.Sender(message.TaskEvents)
 	if err != nil {
@@ -185,20 +193,21 @@ func (w *world) worker(id string) {
 			Store: db.Claims(), Process: id + "/" + claim.Nonce(), Timeout: 10 * time.Second,
 			Terms: claim.Terms{Lease: lease, OwnerMargin: 10 * time.Second, ChallengerMargin: 5 * time.Second, MaxAttempts: 8, Keep: 30 * 24 * time.Hour},
 		},
-		Handlers: w.handlers(id),
+		Handlers: w.handlers(id, file),
 		Publish:  events.Send,
 		BusyWait: 20 * time.Second, PublishTimeout: 30 * time.Second, SettleTimeout: 10 * time.Second, KeyMargin: 15 * time.Minute,
 		Log: w.log(id),
 	}
 	receiver := servicebus.Receiver{
-		Client: bus, Queue: message.Tasks, Slots: 4, LockDuration: lock,
-		SettleTimeout: 10 * time.Second, Grace: 80 * time.Second, Log: w.log(id),
+		Client: bus, Queue: message.Tasks, Slots: slots, LockDuration: lock,
+		SettleTimeout: 10 * time.Second, Grace: grace, Log: w.log(id),
 	}
-	w.run(db, bus, func(ctx context.Context) error { return receiver.Run(ctx, wk.Handle) })
+	return w.run(db, bus, func(ctx context.Context) error { return receiver.Run(ctx, wk.Handle) })
 }
 
-func (w *world) handlers(id string) map[string]message.Handler {
-	declared, err := downstream.ReadHandlers(strings.NewReader(handlers), func(string) string { return "" })
+func (w *world) handlers(id, file string) map[string]message.Handler {
+	w.t.Helper()
+	declared, err := downstream.ReadHandlers(strings.NewReader(file), func(string) string { return "" })
 	if err != nil {
 		w.t.Fatal(err)
 	}
