@@ -63,7 +63,7 @@ func TestTheFlagsDefaultToWhatIsProposed(t *testing.T) {
 
 func TestSecretsNameTheirSourceAndAreNeverSaid(t *testing.T) {
 	const good = "0123456789abcdef"
-	s, err := parse([]string{"-id=p"}, append(environment, "WEBHOOK_SECRET_BILLING="+good, "WEBHOOK_SECRET_BILLING_EU="+good+"1 "+good+"2", "WEBHOOK_SECRET_NOT="), io.Discard)
+	s, err := parse([]string{"-id=p"}, append(environment, "WEBHOOK_SECRET_BILLING="+good, "WEBHOOK_SECRET_BILLING_EU="+good+"1 "+good+"2", "WEBHOOK_SECRET_NOT=", "WEBHOOK_SECRET_BLANK= "), io.Discard)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -123,7 +123,8 @@ func secrets(env process.Environment) (map[string][][]byte, error) {
 	for _, entry := range env {
 		variable, _, _ := strings.Cut(entry, "=")
 		name, ok := strings.CutPrefix(variable, secretVariable)
-		if !ok || env.Get(variable) == "" {
+		value := strings.TrimSpace(env.Get(variable))
+		if !ok || value == "" {
 			continue
 		}
 		source := strings.ReplaceAll(strings.ToLower(name), "_", "-")
@@ -132,7 +133,7 @@ func secrets(env process.Environment) (map[string][][]byte, error) {
 			continue
 		}
 		var all [][]byte
-		for secret := range strings.FieldsSeq(env.Get(variable)) {
+		for secret := range strings.FieldsSeq(value) {
 			if len(secret) < shortestSecret {
 				errs = append(errs, fmt.Errorf("%s has a secret of %d bytes: give at least %d, for example from openssl rand -hex 32", variable, len(secret), shortestSecret))
 			}
