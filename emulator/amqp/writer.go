@@ -30,6 +30,7 @@ func (c *Conn) write() {
 			return
 		}
 		if len(buf) == 0 {
+			c.resume() // whom the reader's own write has made room for
 			if !c.idle(beat, last, heartbeat) {
 				continue
 			}
@@ -104,7 +105,7 @@ func (c *Conn) writeNow() bool {
 		c.settled.s = nil
 	}
 	c.putBack(buf)
-	if len(c.out) > 0 {
+	if len(c.out)+len(c.starved) > 0 {
 		c.signal()
 	}
 	return true
@@ -135,10 +136,18 @@ func (c *Conn) put(buf []byte) error {
 	return err
 }
 
-// wrote tells those who wait for room.
+// wrote is the end of a write of the writer's: there is room again.
 func (c *Conn) wrote(buf []byte) {
 	c.mu.Lock()
 	c.putBack(buf)
+	c.mu.Unlock()
+	c.freed()
+	c.resume()
+}
+
+// resume tells the links that found no room, if there is some.
+func (c *Conn) resume() {
+	c.mu.Lock()
 	var roomy []*Link
 	c.starved = slices.DeleteFunc(c.starved, func(l *Link) bool {
 		if l.phase == attached && !l.hasRoom() {
@@ -151,7 +160,6 @@ func (c *Conn) wrote(buf []byte) {
 		return true
 	})
 	c.mu.Unlock()
-	c.freed()
 	for _, l := range roomy {
 		c.h.Credit(l)
 	}
