@@ -38,7 +38,6 @@ type Row struct {
 	goal    Goal
 	than    string // the row it is compared with, whose samples were taken in turns with this one's
 	samples []float64
-	skipped string // why there are no samples
 }
 
 // Table is all rows, in the order in which they were first named. Its zero value is empty.
@@ -67,9 +66,6 @@ func (t *Table) Find(name string) *Row {
 
 // Add adds a sample.
 func (r *Row) Add(v float64) { r.samples = append(r.samples, v) }
-
-// Skip says why there are no samples.
-func (r *Row) Skip(why string) { r.skipped = why }
 
 // Sample is that of a turn, the first being 0.
 func (r *Row) Sample(turn int) float64 { return r.samples[turn] }
@@ -108,13 +104,8 @@ func ratio(of, than *Row) (summary, bool) {
 func (t *Table) print(out io.Writer, before, after string) error {
 	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
 	fmt.Fprintln(w, "ROW\tMEDIAN\tMIN–MAX\tUNIT\tTARGET\tRATIO\tTHAN")
-	goals, met, skipped := 0, 0, 0
+	goals, met := 0, 0
 	for _, r := range t.rows {
-		if r.skipped != "" {
-			skipped++
-			fmt.Fprintf(w, "%s\tskipped: %s\n", r.name, r.skipped)
-			continue
-		}
 		s := summarize(r.samples)
 		target := ""
 		if r.goal.set {
@@ -139,8 +130,8 @@ func (t *Table) print(out io.Writer, before, after string) error {
 	if err := w.Flush(); err != nil {
 		return fmt.Errorf("print the table: %w", err)
 	}
-	_, err := fmt.Fprintf(out, "bench: %d rows, %d of %d targets met, %d skipped; %d processors, load average %s before, %s after\n",
-		len(t.rows)-skipped, met, goals, skipped, runtime.NumCPU(), before, after)
+	_, err := fmt.Fprintf(out, "bench: %d rows, %d of %d targets met; %d processors, load average %s before, %s after\n",
+		len(t.rows), met, goals, runtime.NumCPU(), before, after)
 	return err
 }
 

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"strings"
 	"time"
@@ -54,12 +53,6 @@ func (b *bench) compare(ctx context.Context, messages int, dial func(context.Con
 		v := &variants[i]
 		var flags []string
 		if strings.HasSuffix(v.name, durable) {
-			if !b.hasFlag(ctx, "data") {
-				for _, what := range []string{send, receive} {
-					b.table.Row(v.name+": "+what, "", measure.Goal{}, "").Skip("this emulator has no flag -data")
-				}
-				continue
-			}
 			flags = []string{"-data", filepath.Join(b.work, v.name)}
 		}
 		if v.server, err = b.start(ctx, strings.ReplaceAll(v.name, ", ", ""), flags...); err != nil {
@@ -77,9 +70,6 @@ func (b *bench) compare(ctx context.Context, messages int, dial func(context.Con
 	for range b.Repeat {
 		for i := range variants {
 			v := &variants[i]
-			if v.server == nil {
-				continue
-			}
 			for j, what := range []string{send, receive} {
 				than := ""
 				if v.base != "" {
@@ -101,12 +91,6 @@ func (b *bench) compare(ctx context.Context, messages int, dial func(context.Con
 		}
 	}
 	return nil
-}
-
-// hasFlag reports whether the emulator knows a flag.
-func (b *bench) hasFlag(ctx context.Context, name string) bool {
-	help, err := exec.CommandContext(ctx, b.Emulator, "-h").Output()
-	return err == nil && strings.Contains(string(help), "\n  -"+name+" ")
 }
 
 // measureDisk says how long the disk takes to keep what a group of messages of the SDK is, without which no figure with

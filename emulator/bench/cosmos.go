@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net/http"
 	"path/filepath"
 
 	"oneeffect/measure"
@@ -31,17 +30,10 @@ func measureCosmos(ctx context.Context, b *bench) (err error) {
 		{name: "cosmos", base: "fixed answers", share: shareOfFixed},
 		{name: "cosmos" + durable, base: "cosmos", share: 0.5},
 	}
-	keeps, err := b.keepsAccounts(ctx)
-	if err != nil {
-		return err
-	}
-	if !keeps {
-		accounts = accounts[:2]
-	}
 	for _, a := range accounts {
 		switch a.name {
 		case "fixed answers":
-			a.server, err = b.startFixed(ctx)
+			a.server, err = startFixed(ctx)
 		case "cosmos" + durable:
 			a.server, err = b.start(ctx, "cosmos-data", "-data", filepath.Join(b.work, "cosmos-data"))
 		default:
@@ -66,9 +58,6 @@ func measureCosmos(ctx context.Context, b *bench) (err error) {
 				}
 			}
 		}
-	}
-	if !keeps {
-		b.table.Row("cosmos"+durable, "", measure.Goal{}, "").Skip("this emulator keeps no Cosmos DB account with -data")
 	}
 	return nil
 }
@@ -102,21 +91,4 @@ func (b *bench) measureRequest(ctx context.Context, a *account, what string) err
 // rate, and other work on the machine changes it little.
 func (b *bench) spent(name string, turn int) float64 {
 	return b.table.Find(name+", client").Sample(turn) + b.table.Find(name+", server").Sample(turn)
-}
-
-// keepsAccounts reports whether a database outlives the emulator under -data.
-func (b *bench) keepsAccounts(ctx context.Context) (kept bool, err error) {
-	folder := filepath.Join(b.work, "cosmos-kept")
-	for range 2 {
-		s, err := b.start(ctx, "cosmos-kept", "-data", folder)
-		if err != nil {
-			return false, err
-		}
-		made, err := makeDatabase(ctx, s)
-		if err := errors.Join(err, s.Stop()); err != nil {
-			return false, err
-		}
-		kept = made == http.StatusConflict // of the second, with what the first has made
-	}
-	return kept, nil
 }

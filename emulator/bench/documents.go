@@ -38,7 +38,8 @@ type documents struct {
 	padding   string
 }
 
-func dialAccount(s *measure.Server) (*azcosmos.Client, error) {
+// dialDocuments makes a container, and the database if it is not there.
+func dialDocuments(ctx context.Context, s *measure.Server, name string) (*documents, error) {
 	credential, err := azcosmos.NewKeyCredential(accountKey)
 	if err != nil {
 		return nil, fmt.Errorf("make a credential: %w", err)
@@ -47,31 +48,9 @@ func dialAccount(s *measure.Server) (*azcosmos.Client, error) {
 	if err != nil {
 		return nil, fmt.Errorf("make a client: %w", err)
 	}
-	return client, nil
-}
-
-// makeDatabase makes the database and returns the answer's status.
-func makeDatabase(ctx context.Context, s *measure.Server) (status int, err error) {
-	client, err := dialAccount(s)
-	if err != nil {
-		return 0, err
-	}
-	defer client.Close()
 	_, err = client.CreateDatabase(ctx, azcosmos.DatabaseProperties{ID: databaseName}, nil)
-	if refusal, ok := errors.AsType[*azcore.ResponseError](err); ok && refusal.StatusCode == http.StatusConflict {
-		return refusal.StatusCode, nil
-	}
-	return http.StatusCreated, err
-}
-
-// dialDocuments makes a container, and the database if it is not there.
-func dialDocuments(ctx context.Context, s *measure.Server, name string) (*documents, error) {
-	if _, err := makeDatabase(ctx, s); err != nil {
+	if refusal, ok := errors.AsType[*azcore.ResponseError](err); err != nil && (!ok || refusal.StatusCode != http.StatusConflict) {
 		return nil, fmt.Errorf("make the database: %w", err)
-	}
-	client, err := dialAccount(s)
-	if err != nil {
-		return nil, err
 	}
 	database, err := client.NewDatabase(databaseName)
 	if err != nil {

@@ -3,15 +3,11 @@ package main
 import (
 	"bytes"
 	"context"
-	"errors"
 	"fmt"
 	"io"
-	"net"
 	"net/http"
-	"os"
 	"strconv"
 	"strings"
-	"time"
 
 	"oneeffect/measure"
 )
@@ -20,34 +16,14 @@ import (
 const fixedCommand = "answer-fixed"
 
 // startFixed starts the server with fixed answers as a process of its own, as the emulator is one.
-func (b *bench) startFixed(ctx context.Context) (*measure.Server, error) {
-	self, err := os.Executable()
-	if err != nil {
-		return nil, fmt.Errorf("find this program: %w", err)
-	}
-	return measure.Launch(ctx, nil, self, fixedCommand)
+func startFixed(ctx context.Context) (*measure.Server, error) {
+	return measure.LaunchSelf(ctx, fixedCommand)
 }
 
 // answerFixed serves answers of the size and with the headers of an account's, which it does not make but has, until
 // the context ends.
 func answerFixed(ctx context.Context, stdout io.Writer) error {
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		return fmt.Errorf("answer-fixed: %w", err)
-	}
-	fmt.Fprintf(stdout, "cosmos %s\nready\n", listener.Addr())
-	web := &http.Server{Handler: newFixed(), ReadHeaderTimeout: 10 * time.Second}
-	ended := make(chan error, 1)
-	go func() { ended <- web.Serve(listener) }() // received below
-	select {
-	case err = <-ended:
-	case <-ctx.Done():
-		err = errors.Join(web.Close(), <-ended)
-	}
-	if errors.Is(err, http.ErrServerClosed) {
-		return nil
-	}
-	return fmt.Errorf("answer-fixed: %w", err)
+	return measure.Serve(ctx, "cosmos", newFixed(), stdout)
 }
 
 // fixed is a handler that has its answers.
