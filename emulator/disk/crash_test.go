@@ -7,6 +7,7 @@ import (
 	"math/rand/v2"
 	"os"
 	"path/filepath"
+	"runtime"
 	"strconv"
 	"strings"
 	"sync"
@@ -259,6 +260,7 @@ func TestNoOperationIsThereInHalf(t *testing.T) { // D2
 				s.Begin()
 				for _, side := range []string{"left ", "right "} {
 					s.Put(side+strconv.Itoa(w), []byte(numbered(i)), nil)
+					runtime.Gosched() // who writes would take it now, if it did not wait for the end
 				}
 				s.End()
 				if i%10 == 0 {
