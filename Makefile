@@ -29,7 +29,7 @@ test: ## every test, under the race detector
 		echo "make test: the race detector needs a C compiler and '$(firstword $(shell go env CC))' is not installed (Debian: apt-get install gcc libc6-dev)" >&2; exit 1; }
 	CGO_ENABLED=1 go test -race -timeout=5m ./...
 
-check: ## all that CI runs: format, vet, lint, tidy, test, demo, and the tree left clean
+check: ## all that CI runs: format, vet, lint, tidy, test, variants, demo, conformance, and the tree left clean
 	@.ci/check
 
 conformance: ## the SDKs' own test suites, unmodified, and second clients against the emulators (Linux, with unshare, ip, node, npm)
