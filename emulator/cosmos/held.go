@@ -40,8 +40,9 @@ func (c *container) live(partition, id string, now clock) *document {
 	return d
 }
 
-// keep puts a version in the place of the one before it.
+// keep puts a version that nobody has seen yet in the place of the one before it.
 func (c *container) keep(d *document) {
+	c.share(d)
 	c.place(d)
 	c.write(d)
 }
@@ -52,15 +53,21 @@ func (c *container) forget(d *document) {
 	c.erase(d)
 }
 
-// place puts a version where it can be found.
+// share has all items of a logical partition name it by one text.
+func (h *held) share(d *document) {
+	if partition := h.partitions[d.partition]; partition != nil {
+		first, _ := partition.first() // an empty one is not there
+		d.partition = first.partition
+	}
+}
+
+// place puts a version where it can be found. It does not change it: others may be
+// reading it, if this is a replica.
 func (h *held) place(d *document) {
 	partition := h.partitions[d.partition]
 	if partition == nil {
 		partition = newSequence(byAge)
 		h.partitions[d.partition] = partition
-	}
-	if first, ok := partition.first(); ok {
-		d.partition = first.partition // one text for all of them
 	}
 	name := itemName{d.partition, d.id}
 	if before := h.items[name]; before != nil {

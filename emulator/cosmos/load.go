@@ -125,6 +125,7 @@ func (c *container) restore(ordinal uint64, value []byte) error {
 		*into, rest = string(rest[:lengths[i]]), rest[lengths[i]:]
 	}
 	d.text = bytes.Clone(rest)
+	c.share(d)
 	c.place(d)
 	return nil
 }
