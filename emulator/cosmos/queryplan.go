@@ -14,17 +14,15 @@ import (
 
 // servePlan answers a request that has the header x-ms-cosmos-is-query-plan-request.
 func (s *Server) servePlan(c *call, spec querySpec) reply {
-	s.store.mu.Lock()
-	k, f := s.store.find(c.target)
-	s.store.mu.Unlock()
+	definition, f := s.keyDefinition(c)
 	if f != nil {
 		return s.record(c, reply{failure: f})
 	}
-	key, f := k.settings.key.parse(c.header("X-Ms-Documentdb-Partitionkey"))
+	key, f := definition.parse(c.header("X-Ms-Documentdb-Partitionkey"))
 	if f != nil {
 		return s.record(c, reply{failure: f})
 	}
-	plan, f := spec.plan(k.settings.key, key)
+	plan, f := spec.plan(definition, key)
 	if f == nil {
 		f = spec.selection.understood(c.header("X-Ms-Cosmos-Supported-Query-Features"))
 	}
@@ -32,6 +30,17 @@ func (s *Server) servePlan(c *call, spec querySpec) reply {
 		return s.record(c, reply{failure: f})
 	}
 	return s.record(c, reply{status: http.StatusOK, body: appendValue(nil, plan)})
+}
+
+// keyDefinition gives that of the container as it is now.
+func (s *Server) keyDefinition(c *call) (keyDefinition, *failure) {
+	s.store.mu.Lock()
+	defer s.store.mu.Unlock()
+	k, f := s.store.find(c.target)
+	if f != nil {
+		return keyDefinition{}, f
+	}
+	return k.settings.key, nil
 }
 
 // planOrNone is the plan that stands beside the gateway's refusal. Without members

@@ -194,3 +194,28 @@ func TestAReplicaChangesNothingThatIsBeingRead(t *testing.T) {
 		t.Errorf("ended %v, want four times well", ended)
 	}
 }
+
+func TestAQueryIsPlannedWhileItsContainerIsReplaced(t *testing.T) {
+	w := newWorld(t)
+	c := w.container("claims", "/id")
+	definition := *must2(c.Read(t.Context(), nil))(t).ContainerProperties
+	plan := request{
+		method: "POST", path: docs, body: `{"query":"SELECT * FROM c"}`,
+		headers: map[string]string{"Content-Type": "application/query+json", "x-ms-cosmos-is-query-plan-request": "True"},
+	}
+	ended := round(8, func(i int) error {
+		for range 50 {
+			if i%2 == 0 {
+				if _, err := c.Replace(t.Context(), definition, nil); err != nil {
+					return err
+				}
+			} else if got := w.send(plan); got.status != http.StatusOK {
+				return fmt.Errorf("planned with %d %s", got.status, got.body)
+			}
+		}
+		return nil
+	})
+	if ended[0] != 8 {
+		t.Errorf("ended %v, want eight times well", ended)
+	}
+}
