@@ -116,6 +116,7 @@ func TestAPageIsChargedByWhatTheIndexLeaves(t *testing.T) {
 		"SELECT TOP 5 * FROM c":                        5,
 		"SELECT * FROM c WHERE c.id = '7'":             2.3,
 		"SELECT * FROM c WHERE c.n = 99":               2.3,
+		"SELECT * FROM c WHERE c.n = -1":               2.3,
 		"SELECT * FROM c WHERE c.n = 1 AND c.id = '1'": 2.3,
 	} {
 		pages := indexed.NewQueryItemsPager(sql, pk("p"), nil)

@@ -215,23 +215,26 @@ func comparison(a, b value, holds func(int) bool) value {
 
 func evalUnary(e unary, r row) value {
 	v := eval(e.of, r)
-	switch e.operator {
-	case "NOT", "(NOT)":
+	if e.operator == "NOT" || e.operator == "(NOT)" {
 		return negate(v)
+	}
+	return signed(e.operator, v)
+}
+
+// signed applies an operator that stands in front of a number.
+func signed(operator string, v value) value {
+	n, ok := v.(number)
+	if !ok {
+		return undefined{}
+	}
+	switch operator {
 	case "+":
-		if n, ok := v.(number); ok {
-			return n
-		}
+		return n
 	case "-":
-		if n, ok := v.(number); ok {
-			return numberOf(-n.f)
-		}
-	case "~":
-		if n, ok := v.(number); ok {
-			if i, whole := n.integer(); whole && int64(int32(i)) == i {
-				return integerOf(^i)
-			}
-		}
+		return numberOf(-n.f)
+	}
+	if i, whole := n.integer(); whole && int64(int32(i)) == i {
+		return integerOf(^i)
 	}
 	return undefined{}
 }

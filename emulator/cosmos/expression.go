@@ -174,6 +174,9 @@ func (p *parser) unary() (expression, error) {
 	for _, sign := range []string{"-", "+", "~"} {
 		if p.take(sign) {
 			of, err := p.unary()
+			if l, ok := of.(literal); ok { // -1 is a value that an index can be asked for
+				return literal{signed(sign, l.v)}, err
+			}
 			return unary{sign, of}, err
 		}
 	}

@@ -326,6 +326,8 @@ func TestTheGatewayServesNoMoreThanFiltersAcrossPartitions(t *testing.T) { // V7
 		"SELECT * FROM c WHERE c.pk = '1' ORDER BY c.id":                           true,
 		"SELECT * FROM c WHERE '1' = c.pk AND c.n > 0 ORDER BY c.id":               true,
 		"SELECT * FROM c WHERE c.pk IN ('1') ORDER BY c.id":                        true,
+		"SELECT * FROM c WHERE c.pk = -1 ORDER BY c.id":                            true,
+		"SELECT * FROM c WHERE c.pk = -'1' ORDER BY c.id":                          false,
 		"SELECT VALUE COUNT(1) FROM c WHERE c.n > 0 AND (c.pk = '1')":              true,
 		"SELECT * FROM c WHERE c.pk = '1' OR c.n > 0 ORDER BY c.id":                false,
 		"SELECT * FROM c WHERE c.pk = '1' OR c.pk = '1' ORDER BY c.id":             false,
