@@ -111,17 +111,13 @@ func (s *Server) serveBatch(c *call) reply {
 	if !isTrue(c.header("X-Ms-Cosmos-Batch-Atomic")) {
 		return s.serveBulk(c)
 	}
-	operations, f := c.batch, c.batchFailure
+	operations, f := s.batchOf(c)
 	switch {
 	case f != nil:
-	case c.request.Method != http.MethodPost:
-		f = notAllowed(c)
 	case isTrue(c.header("X-Ms-Cosmos-Batch-Continue-On-Error")):
 		f = badRequest("A batch that is atomic cannot continue after an error.")
 	case slices.ContainsFunc(operations, func(op operation) bool { return op.partition != "" }):
 		f = badRequest("The operations of a batch that is atomic have one partition key, which is in the header.")
-	case len(operations) > maxBatchOperations && !s.hub.Off("cosmos.batch-limit"):
-		f = badRequest("Batch request has more operations than what is supported: %d, want at most %d.", len(operations), maxBatchOperations)
 	}
 	s.store.mu.Lock()
 	defer s.store.mu.Unlock()
@@ -145,7 +141,7 @@ func (s *Server) serveBatch(c *call) reply {
 	if failed < 0 || s.hub.Off("cosmos.batch-atomic") {
 		o.commit()
 	}
-	rep := reply{status: http.StatusOK, session: container.sessionToken(), told: batchEvent(operations, outcomes, failed)}
+	rep := reply{status: http.StatusOK, session: container.sessionToken(), told: batchEvent(operations, outcomes, failed < 0)}
 	if failed >= 0 {
 		rep.status = http.StatusMultiStatus
 	}
@@ -161,6 +157,19 @@ func (s *Server) serveBatch(c *call) reply {
 	rep.charge = cents(rep.charge)
 	rep.body = appendValue(nil, results)
 	return s.record(c, rep)
+}
+
+// batchOf gives the operations of a batch, atomic or not.
+func (s *Server) batchOf(c *call) ([]operation, *failure) {
+	switch {
+	case c.batchFailure != nil:
+		return nil, c.batchFailure
+	case c.request.Method != http.MethodPost:
+		return nil, notAllowed(c)
+	case len(c.batch) > maxBatchOperations && !s.hub.Off("cosmos.batch-limit"):
+		return nil, badRequest("Batch request has more operations than what is supported: %d, want at most %d.", len(c.batch), maxBatchOperations)
+	}
+	return c.batch, nil
 }
 
 // applyAll applies operations until one fails and gives its place, -1 if none did.
@@ -202,13 +211,14 @@ func (out outcome) result(op operation, minimal bool) value {
 	return o
 }
 
-// batchEvent joins what the operations' events would say.
-func batchEvent(operations []operation, outcomes []outcome, failed int) told {
+// batchEvent joins what the operations' events would say; whether those that went
+// well have changed anything depends, in a batch that is atomic, on all others.
+func batchEvent(operations []operation, outcomes []outcome, applied bool) told {
 	var before, after, status []string
 	for i, op := range operations {
 		before = append(before, outcomes[i].before)
 		status = append(status, op.bodyStatus())
-		if failed < 0 {
+		if applied {
 			after = append(after, outcomes[i].after)
 		}
 	}

@@ -6,14 +6,7 @@ import "net/http"
 // in its own logical partition, in their order. One that fails has changed
 // nothing; those behind it are applied if the request says to go on.
 func (s *Server) serveBulk(c *call) reply {
-	operations, f := c.batch, c.batchFailure
-	switch {
-	case f != nil:
-	case c.request.Method != http.MethodPost:
-		f = notAllowed(c)
-	case len(operations) > maxBatchOperations:
-		f = badRequest("Batch request has more operations than what is supported: %d, want at most %d.", len(operations), maxBatchOperations)
-	}
+	operations, f := s.batchOf(c)
 	s.store.mu.Lock()
 	defer s.store.mu.Unlock()
 	k, missing := s.store.find(c.target)
@@ -44,7 +37,7 @@ func (s *Server) serveBulk(c *call) reply {
 	}
 	rep.charge = cents(rep.charge)
 	rep.session = k.sessionToken()
-	rep.told = bulkEvent(operations, outcomes)
+	rep.told = batchEvent(operations, outcomes, true)
 	rep.body = appendValue(nil, results)
 	return s.record(c, rep)
 }
@@ -64,14 +57,4 @@ func (s *Server) applyAlone(k *container, op operation) outcome {
 		o.commit()
 	}
 	return out
-}
-
-func bulkEvent(operations []operation, outcomes []outcome) told {
-	var before, after, status []string
-	for i, op := range operations {
-		before = append(before, outcomes[i].before)
-		after = append(after, outcomes[i].after)
-		status = append(status, op.bodyStatus())
-	}
-	return told{joined(before), joined(after), joined(status)}
 }

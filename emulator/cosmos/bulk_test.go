@@ -1,6 +1,7 @@
 package cosmos_test
 
 import (
+	"net/http"
 	"strings"
 	"testing"
 )
@@ -33,5 +34,20 @@ func TestABulkAppliesEachOperationByItself(t *testing.T) {
 			}
 			rest = after
 		}
+	}
+}
+
+func TestABulkHasAHundredOperations(t *testing.T) {
+	w := newWorld(t)
+	w.container("claims", "/id")
+	bulk := func(size int) answer {
+		operations := strings.Repeat(`,{"operationType":"Read","partitionKey":"[\"a\"]","id":"a"}`, size)
+		return w.send(request{method: "POST", path: docs, headers: map[string]string{"x-ms-cosmos-is-batch-request": "True"}, body: "[" + operations[1:] + "]"})
+	}
+	if got := bulk(100); got.status != http.StatusMultiStatus {
+		t.Errorf("a hundred: %d %.200s", got.status, got.body)
+	}
+	if got := bulk(101); got.status != http.StatusBadRequest || !strings.Contains(got.body, "more operations") {
+		t.Errorf("one more: %d %.200s", got.status, got.body)
 	}
 }

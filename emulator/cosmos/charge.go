@@ -53,11 +53,7 @@ func (s *Server) consistent(c *call, charge float64) float64 {
 	default:
 		return charge
 	}
-	level := c.header("X-Ms-Consistency-Level")
-	if level == "" {
-		level = s.options.Consistency
-	}
-	if level == "Strong" || level == "BoundedStaleness" {
+	if level := s.consistency(c); level == "Strong" || level == "BoundedStaleness" {
 		return cents(2 * charge)
 	}
 	return charge

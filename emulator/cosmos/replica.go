@@ -1,6 +1,7 @@
 package cosmos
 
 import (
+	"net/http"
 	"time"
 
 	"oneeffect/emulator/control"
@@ -109,7 +110,7 @@ func (s *Server) readable(k *container, c *call) (*container, *failure) {
 		}
 	}
 	if seen > k.lsn && !s.hub.Off("cosmos.session-reached") {
-		return k, &failure{404, readSessionNotReached, "The read session is not available for the input session token."}
+		return k, &failure{http.StatusNotFound, readSessionNotReached, "The read session is not available for the input session token."}
 	}
 	if s.store.lagOf(k) == nil || k.replica == nil || s.strong(c) {
 		return k, nil
@@ -125,9 +126,5 @@ func (s *Server) readable(k *container, c *call) (*container, *failure) {
 
 // strong reports whether a read has to see every write that was acknowledged.
 func (s *Server) strong(c *call) bool {
-	level := c.header("X-Ms-Consistency-Level")
-	if level == "" {
-		level = s.options.Consistency
-	}
-	return level == "Strong" && !s.hub.Off("cosmos.strong-read")
+	return s.consistency(c) == "Strong" && !s.hub.Off("cosmos.strong-read")
 }

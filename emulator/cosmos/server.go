@@ -26,6 +26,7 @@
 package cosmos
 
 import (
+	"cmp"
 	"io"
 	"net/http"
 	"slices"
@@ -222,6 +223,11 @@ var consistencyLevels = []string{"Strong", "BoundedStaleness", "Session", "Consi
 
 // ConsistencyLevels are what Options.Consistency may be, strongest first.
 func ConsistencyLevels() []string { return slices.Clone(consistencyLevels) }
+
+// consistency is the level that a request asks for, or the account's.
+func (s *Server) consistency(c *call) string {
+	return cmp.Or(c.header("X-Ms-Consistency-Level"), s.options.Consistency)
+}
 
 // supported refuses headers that ask for what is not done here. Those that only
 // hint (priority, caches, continuation size) are let be.
