@@ -29,6 +29,7 @@ const (
 	Changed              Problem = "changed"               // 412: If-Match names another version
 	BodyTooLarge         Problem = "body-too-large"        // 413
 	NotJSON              Problem = "not-json"              // 415
+	Misdirected          Problem = "misdirected"           // 421: an open API by another name than loopback's
 	InvalidExecution     Problem = "invalid-execution"     // 422: it can be read, and not be executed
 	KeyReused            Problem = "key-reused"            // 422: the key stands for another request
 	PreconditionRequired Problem = "precondition-required" // 428: no If-Match
@@ -64,6 +65,8 @@ func (p Problem) Status() int {
 		return http.StatusRequestEntityTooLarge
 	case NotJSON:
 		return http.StatusUnsupportedMediaType
+	case Misdirected:
+		return http.StatusMisdirectedRequest
 	case InvalidExecution, KeyReused:
 		return http.StatusUnprocessableEntity
 	case PreconditionRequired:

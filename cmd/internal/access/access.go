@@ -22,7 +22,6 @@ package access
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -115,8 +114,9 @@ func (g *Guard) admit(r *http.Request) (orchestrator.Principal, error) {
 func (g *Guard) open(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if !loopbackHost(r.Host) {
-			g.log(r, http.StatusMisdirectedRequest, "the host is no loopback name")
-			problem(w, http.StatusMisdirectedRequest, "this API is offered to this machine alone: call it as localhost, 127.0.0.1 or [::1]")
+			w.Header().Set("Cache-Control", "no-store")
+			g.log(r, orchestrator.Misdirected, "the host is no loopback name")
+			orchestrator.WriteProblem(w, orchestrator.Misdirected, "this API is offered to this machine alone: call it as localhost, 127.0.0.1 or [::1]")
 			return
 		}
 		next.ServeHTTP(w, r)
@@ -149,14 +149,15 @@ const realm = `Bearer realm="oneeffect"`
 
 // refuse answers by the cause. Its words are ours throughout: none is from the token.
 func (g *Guard) refuse(w http.ResponseWriter, r *http.Request, err error) {
-	status, h := http.StatusUnauthorized, w.Header()
+	problem, h := orchestrator.Unauthenticated, w.Header()
+	h.Set("Cache-Control", "no-store")
 	lacks, isMissing := errors.AsType[*missing](err)
 	switch {
 	case errors.Is(err, errNoKeys):
-		status = http.StatusServiceUnavailable
+		problem = orchestrator.Unavailable
 		h.Set("Retry-After", strconv.Itoa(int(pause/time.Second)))
 	case isMissing:
-		status = http.StatusForbidden
+		problem = orchestrator.NotPermitted
 		h.Set("WWW-Authenticate", realm+`, error="insufficient_scope", scope="`+string(lacks.role)+`"`)
 	case errors.Is(err, errNoToken):
 		h.Set("WWW-Authenticate", realm)
@@ -165,29 +166,13 @@ func (g *Guard) refuse(w http.ResponseWriter, r *http.Request, err error) {
 	default:
 		h.Set("WWW-Authenticate", realm+`, error="invalid_token"`)
 	}
-	g.log(r, status, err.Error())
-	problem(w, status, err.Error())
+	g.log(r, problem, err.Error())
+	orchestrator.WriteProblem(w, problem, err.Error())
 }
 
 // log says that a request was refused. The query is left out: whoever sends a token
 // there, where it does not belong, would find it in the log.
-func (g *Guard) log(r *http.Request, status int, reason string) {
+func (g *Guard) log(r *http.Request, p orchestrator.Problem, reason string) {
 	g.o.Log.LogAttrs(r.Context(), slog.LevelInfo, "request refused", slog.String("method", r.Method),
-		slog.String("path", r.URL.Path), slog.Int("status", status), slog.String("reason", reason))
-}
-
-// problem is an RFC 9457 problem document.
-func problem(w http.ResponseWriter, status int, detail string) {
-	body, err := json.Marshal(struct {
-		Title  string `json:"title"`
-		Status int    `json:"status"`
-		Detail string `json:"detail"`
-	}{http.StatusText(status), status, detail})
-	if err != nil { // never: the details are sentences of this package
-		body = []byte(`{}`)
-	}
-	w.Header().Set("Content-Type", "application/problem+json")
-	w.Header().Set("Cache-Control", "no-store")
-	w.WriteHeader(status)
-	_, _ = w.Write(append(body, '\n')) // the peer may be gone: nothing to do about it
+		slog.String("path", r.URL.Path), slog.Int("status", p.Status()), slog.String("reason", reason))
 }

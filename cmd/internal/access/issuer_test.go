@@ -302,11 +302,12 @@ func (b *bench) quiet(token string, w *httptest.ResponseRecorder) {
 func (b *bench) problemOf(w *httptest.ResponseRecorder) (detail string) {
 	b.t.Helper()
 	var p struct {
-		Title, Detail string
-		Status        int
+		Type, Title, Detail string
+		Status              int
 	}
 	body, _ := io.ReadAll(w.Result().Body)
-	if err := json.Unmarshal(body, &p); err != nil || w.Header().Get("Content-Type") != "application/problem+json" || p.Status != w.Code {
+	kind := map[int]string{401: "unauthenticated", 403: "not-permitted", 421: "misdirected", 503: "unavailable"}[w.Code]
+	if err := json.Unmarshal(body, &p); err != nil || p.Type != "urn:oneeffect:problem:"+kind || w.Header().Get("Content-Type") != "application/problem+json" || p.Status != w.Code {
 		b.t.Errorf("%d %s is no problem document: %s (%v)", w.Code, w.Header().Get("Content-Type"), body, err)
 	}
 	return p.Detail
