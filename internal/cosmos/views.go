@@ -122,7 +122,7 @@ func (s *ExecutionStore) Older(ctx context.Context, below time.Time, f execution
 }
 
 // maxOutbox bounds what is read of one execution's outbox: it has one entry for a run
-// that was not sent yet.
+// that was not sent yet, or one for each part that was not begun (execution.MaxParts).
 const maxOutbox = 100
 
 // Outbox lists the outbox entries of one execution.

@@ -143,9 +143,13 @@ func viewOf(s claim.Stored) *claimView {
 	return v
 }
 
-// dispatches are the task messages of all runs. A run that has begun has had one.
+// dispatches are the task messages of all runs. A run that has begun has had one; an
+// orchestration has none, and each of its parts its own.
 func dispatches(e execution.Execution, waiting []execution.Entry) []dispatched {
 	list := make([]dispatched, 0, e.Run)
+	if len(e.Tasks) > 0 {
+		return list
+	}
 	for run := 1; run <= min(e.Run, maxRuns); run++ {
 		d := dispatched{Run: run, MessageID: message.TaskMessageID(e.ExecutionID, run), State: "sent"}
 		if slices.ContainsFunc(waiting, func(w execution.Entry) bool { return w.Run == run }) {

@@ -67,7 +67,18 @@ func TestATimelineShowsWhatWaitsToBeSent(t *testing.T) {
 	})
 }
 
-// bury puts a message into the dead-letter queue.
+// It has no task: those of its parts are in their own timelines.
+func TestATimelineOfAnOrchestrationShowsNoTaskOfItsOwn(t *testing.T) {
+	inBubble(t, func(t *testing.T, b *bench) {
+		for id, want := range map[string]string{"82f3": `"dispatches":[]`, b.several(t, 1)[0]: `"messageId":"82f3:0"`} {
+			if w := b.ask(http.MethodGet, "/v1/executions/"+id+"/timeline", ""); w.Code != http.StatusOK || !strings.Contains(w.Body.String(), want) {
+				t.Errorf("%s: %d %s, want %s", id, w.Code, w.Body, want)
+			}
+		}
+	})
+}
+
+// dies puts a message into the dead-letter queue.
 func (b *bench) dies(run int, payload, reason string) {
 	b.t.Helper()
 	task := message.Task{ExecutionID: "82f3", Run: run, Type: "letter.print", Payload: jsontext.Value(payload), Deadline: time.Now(), NotAfter: time.Now()}
