@@ -144,11 +144,7 @@ func (r *reconciler) lookAtDeadLetter(ctx context.Context, d DeadLetter) error {
 		return fmt.Errorf("load %s: %w: it is of run %d, which a replica does not know yet", e.ExecutionID, message.ErrTransient, task.Run)
 	}
 	asked, err := claim.Fingerprint(task.Type, task.Payload)
-	if err != nil {
-		return err
-	}
-	own, err := claim.Fingerprint(stands.Execution.Type, stands.Execution.Payload)
-	if err != nil || asked != own {
+	if err != nil || asked != stands.Execution.Request {
 		return err // another payload under its id, which a worker would have refused (C7)
 	}
 	_, err = r.look(ctx, stands, reasonOf(d))
@@ -250,14 +246,9 @@ func (r *reconciler) look(ctx context.Context, stands execution.Stored, deadLett
 	if stands.At.IsZero() {
 		return 0, fmt.Errorf("load %s: %w: the answer has no Date header, without which nothing can be too old: let the gateway's pass", e.ExecutionID, message.ErrRefused)
 	}
-	fingerprint, err := claim.Fingerprint(e.Type, e.Payload)
-	if err != nil {
-		return 0, fmt.Errorf("look at %s: %w: %w", e.ExecutionID, message.ErrRefused, err)
-	}
-	found, c, err := r.Claims.Examine(ctx, claim.Look{
-		ID: e.ExecutionID, TaskType: e.Type, Fingerprint: fingerprint, Run: e.Run, NotAfter: e.NotAfter,
-		DeadLetter: deadLetter, Now: stands.At,
-	})
+	known := look(e)
+	known.DeadLetter, known.Now = deadLetter, stands.At
+	found, c, err := r.Claims.Examine(ctx, known)
 	if err != nil {
 		return 0, err
 	}
