@@ -139,6 +139,7 @@ var architecture = []row{
 	{pkg: "emulator/door", ring: "emulator layer"},
 	{pkg: "emulator/identity", ring: "emulator layer"},
 	{pkg: "emulator/inprocess", ring: "emulator layer"},
+	{pkg: "emulator/late", ring: "emulator layer"},
 	{pkg: "emulator/servicebus", ring: "emulator"},
 	{pkg: "emulator/servicebus/atom", ring: "emulator layer"},
 	{pkg: "emulator/servicebus/broker", ring: "emulator"},

@@ -17,18 +17,18 @@ import (
 
 	"oneeffect/emulator/control"
 	"oneeffect/emulator/cosmos"
+	"oneeffect/emulator/late"
 )
 
 var kept = flag.Bool("kept", false, "run the tests on an account that is kept in a folder")
 
 // paper is a keeper that keeps what it is told when the test says so, and remembers in which pieces it was told.
 type paper struct {
+	late.Answers
 	mu      sync.Mutex
 	records map[string]string
 	open    []func(records map[string]string)   // since the last Begin
 	pieces  [][]func(records map[string]string) // what was done between each Begin and End, without those that changed nothing
-	slow    bool
-	waiting []func()
 	failed  chan struct{}
 	ruined  error
 }
@@ -94,37 +94,9 @@ func (p *paper) Drop(bucket string) {
 	})
 }
 
-func (p *paper) Kept(answer func()) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if p.slow {
-		p.waiting = append(p.waiting, answer)
-		return
-	}
-	answer()
-}
-
 func (p *paper) Failed() <-chan struct{} { return p.failed }
 func (p *paper) Err() error              { return p.ruined }
 func (p *paper) Close() error            { return nil }
-
-// stop has every answer wait from now on.
-func (p *paper) stop() {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	p.slow = true
-}
-
-// start lets go of what waits.
-func (p *paper) start() {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	p.slow = false
-	for _, answer := range p.waiting {
-		answer()
-	}
-	p.waiting = nil
-}
 
 // reopened is the account that a paper holds, with its clients: another process, as it were.
 func reopened(t *testing.T, p *paper) *world {
@@ -148,24 +120,6 @@ func onPaper(t *testing.T) (*world, *paper) {
 	w.container("claims", "/id")
 	w.container("parts", "/tenant", "/region")
 	return w, p
-}
-
-// told starts something and reports whether it has ended.
-func told(do func()) func() bool {
-	ended := make(chan struct{})
-	go func() {
-		defer close(ended)
-		do()
-	}()
-	return func() bool {
-		synctest.Wait()
-		select {
-		case <-ended:
-			return true
-		default:
-			return false
-		}
-	}
 }
 
 func TestNothingIsToldBeforeItIsKept(t *testing.T) { // V9
@@ -212,13 +166,13 @@ func TestNothingIsToldBeforeItIsKept(t *testing.T) { // V9
 				return err
 			},
 		} {
-			p.stop()
+			p.Stop()
 			var failure error
-			isTold := told(func() { failure = do() })
+			isTold := late.Told(func() { failure = do() })
 			if isTold() {
 				t.Errorf("%s: told before it was kept", what)
 			}
-			p.start()
+			p.Start()
 			if !isTold() || failure != nil {
 				t.Errorf("%s: not told when it was kept, or an error: %v", what, failure)
 			}
@@ -229,9 +183,9 @@ func TestNothingIsToldBeforeItIsKept(t *testing.T) { // V9
 func TestWhatIsNeverKeptIsNeverTold(t *testing.T) { // V9
 	synctest.Test(t, func(t *testing.T) {
 		w, p := onPaper(t)
-		p.stop()
+		p.Stop()
 		var failure error
-		isTold := told(func() {
+		isTold := late.Told(func() {
 			_, failure = w.on(w.client, "claims").CreateItem(t.Context(), pk("a"), []byte(`{"id":"a"}`), nil)
 		})
 		if isTold() {

@@ -5,7 +5,6 @@ import (
 	"flag"
 	"reflect"
 	"slices"
-	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -15,6 +14,7 @@ import (
 	"github.com/Azure/go-amqp"
 
 	"oneeffect/emulator/control"
+	"oneeffect/emulator/late"
 	"oneeffect/emulator/servicebus"
 	"oneeffect/emulator/servicebus/broker"
 )
@@ -22,44 +22,12 @@ import (
 var kept = flag.Bool("kept", false, "run the tests of the dialect on a namespace that is kept in a folder")
 
 // paper is a journal that keeps what it is told when the test says so.
-type paper struct {
-	mu      sync.Mutex
-	slow    bool
-	waiting []func()
-}
+type paper struct{ late.Answers }
 
 func (*paper) Load() (*broker.Snapshot, error) { return &broker.Snapshot{}, nil }
 func (*paper) Begin()                          {}
 func (*paper) End()                            {}
 func (*paper) Write(broker.Record)             {}
-
-func (p *paper) Kept(answer func()) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if p.slow {
-		p.waiting = append(p.waiting, answer)
-		return
-	}
-	answer()
-}
-
-// stop has everything wait from now on.
-func (p *paper) stop() {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	p.slow = true
-}
-
-// start lets go of what waits.
-func (p *paper) start() {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	p.slow = false
-	for _, answer := range p.waiting {
-		answer()
-	}
-	p.waiting = nil
-}
 
 // onPaper runs a test on a journal of paper.
 func onPaper(t *testing.T, test func(t *testing.T, w *world, p *paper)) {
@@ -68,24 +36,6 @@ func onPaper(t *testing.T, test func(t *testing.T, w *world, p *paper)) {
 	c := usual
 	c.Namespace.Journal = p
 	inBubbleOf(t, c, func(t *testing.T, w *world) { test(t, w, p) })
-}
-
-// told starts something and reports whether it has ended.
-func told(do func()) func() bool {
-	ended := make(chan struct{})
-	go func() {
-		defer close(ended)
-		do()
-	}()
-	return func() bool {
-		synctest.Wait()
-		select {
-		case <-ended:
-			return true
-		default:
-			return false
-		}
-	}
 }
 
 func TestNothingIsToldBeforeItIsKept(t *testing.T) { // B16
@@ -115,12 +65,12 @@ func TestNothingIsToldBeforeItIsKept(t *testing.T) { // B16
 			},
 			"create a queue": func() error { _, err := a.CreateQueue(w.ctx, "made", nil); return err },
 		} {
-			p.stop()
-			isTold := told(func() { w.must(do()) })
+			p.Stop()
+			isTold := late.Told(func() { w.must(do()) })
 			if isTold() {
 				t.Errorf("%s was answered before it was kept", what)
 			}
-			p.start()
+			p.Start()
 			if !isTold() {
 				t.Errorf("%s was not answered when it was kept", what)
 			}
@@ -137,13 +87,13 @@ func TestADeliveryWaitsUntilItsLockIsKept(t *testing.T) { // B16
 				w.must(err)
 				_, err = r.PeekMessages(w.ctx, 1, nil) // for which it is attached
 				w.must(err)
-				p.stop()
+				p.Stop()
 				var got []*azservicebus.ReceivedMessage
-				isTold := told(func() { got, err = r.ReceiveMessages(w.ctx, 3, nil) })
+				isTold := late.Told(func() { got, err = r.ReceiveMessages(w.ctx, 3, nil) })
 				if isTold() || w.count("delivered", "a") != 1 {
 					t.Error("it was received before its lock was kept, or the engine has waited")
 				}
-				p.start()
+				p.Start()
 				if !isTold() || err != nil || len(got) != 3 || got[0].MessageID != "a" || got[2].MessageID != "c" {
 					t.Errorf("received %d messages: %v", len(got), err)
 				}
@@ -159,14 +109,14 @@ func TestADrainWaitsForDeliveriesUntilTheyAreKept(t *testing.T) {
 		c.authorize()
 		r, err := c.session().NewReceiver(w.ctx, "tasks", &amqp.ReceiverOptions{Credit: -1})
 		w.must(err)
-		p.stop()
+		p.Stop()
 		w.must(r.IssueCredit(5))
 		synctest.Wait()
-		isTold := told(func() { w.must(r.DrainCredit(w.ctx, nil)) })
+		isTold := late.Told(func() { w.must(r.DrainCredit(w.ctx, nil)) })
 		if isTold() {
 			t.Error("the drain was answered before the messages")
 		}
-		p.start()
+		p.Start()
 		if !isTold() {
 			t.Error("the drain was not answered")
 		}
@@ -186,10 +136,10 @@ func TestWhoWaitsForTheJournalKeepsNobodyElse(t *testing.T) {
 		c := w.client("sender")
 		s := w.sender(c, "tasks")
 		w.must(s.SendMessage(w.ctx, message("first"), nil))
-		p.stop()
+		p.Stop()
 		var all []func() bool
 		for _, id := range []string{"a", "b", "c"} {
-			all = append(all, told(func() { w.must(s.SendMessage(w.ctx, message(id), nil)) }))
+			all = append(all, late.Told(func() { w.must(s.SendMessage(w.ctx, message(id), nil)) }))
 		}
 		synctest.Wait()
 		for _, id := range []string{"a", "b", "c"} {
@@ -197,14 +147,14 @@ func TestWhoWaitsForTheJournalKeepsNobodyElse(t *testing.T) {
 				t.Errorf("%s waits for the answers of others, on the same link", id)
 			}
 		}
-		attached := told(func() { // a new connection, and a link of it
+		attached := late.Told(func() { // a new connection, and a link of it
 			_, err := w.client("worker-1").AcceptSessionForQueue(w.ctx, "steps", "s", nil)
 			w.must(err)
 		})
 		if attached() { // a token is put by a request, whose answer waits like any other
 			t.Error("an answer was given")
 		}
-		p.start()
+		p.Start()
 		for _, isTold := range append(all, attached) {
 			if !isTold() {
 				t.Error("an answer is missing")
@@ -219,13 +169,13 @@ func TestAHeldOperationIsKeptBeforeItIsHeldAfterwards(t *testing.T) {
 		w.must(s.SendMessage(w.ctx, message("first"), nil))
 		rule, err := w.hub.Arm(control.Rule{Match: control.Match{Operation: "send", Key: "a"}, When: "after", Do: "hold"})
 		w.must(err)
-		p.stop()
-		isTold := told(func() { w.must(s.SendMessage(w.ctx, message("a"), nil)) })
-		isReached := told(func() { _, err := w.hub.WaitReached(w.ctx, rule); w.must(err) })
+		p.Stop()
+		isTold := late.Told(func() { w.must(s.SendMessage(w.ctx, message("a"), nil)) })
+		isReached := late.Told(func() { _, err := w.hub.WaitReached(w.ctx, rule); w.must(err) })
 		if isReached() {
 			t.Error("what is not kept has come to a rule that holds what has happened")
 		}
-		p.start()
+		p.Start()
 		if !isReached() || isTold() {
 			t.Error("the rule does not hold it")
 		}
