@@ -67,9 +67,8 @@ func (q *DeadLetterQueue) Browse(ctx context.Context, fromSequence int64, limit 
 func (q *DeadLetterQueue) Discard(ctx context.Context, meant func(message.Dead) bool, most int) (removed int, err error) {
 	ctx, cancel := context.WithTimeout(ctx, discardTimeout)
 	defer cancel()
+	var others []*azservicebus.ReceivedMessage
 	err = q.on(ctx, func(sdk *azservicebus.Receiver) error {
-		var others []*azservicebus.ReceivedMessage
-		defer func() { q.giveBack(ctx, sdk, others) }()
 		for met := 0; met < most; {
 			page, err := q.receive(ctx, sdk, min(most-met, discardPage))
 			if err != nil || len(page) == 0 {
@@ -91,6 +90,7 @@ func (q *DeadLetterQueue) Discard(ctx context.Context, meant func(message.Dead) 
 		}
 		return nil
 	})
+	q.giveBack(ctx, others)
 	return removed, err
 }
 
@@ -105,16 +105,24 @@ func (q *DeadLetterQueue) receive(ctx context.Context, sdk *azservicebus.Receive
 	return page, err
 }
 
-// giveBack abandons what was received in passing. In a dead-letter queue that counts
-// no delivery; what it cannot tell the broker comes back when its lock ends.
-func (q *DeadLetterQueue) giveBack(ctx context.Context, sdk *azservicebus.Receiver, others []*azservicebus.ReceivedMessage) {
+// giveBack abandons what was received in passing, by its lock token and on a link
+// that asks for nothing: the one that brought it has asked for more than there was,
+// and would be sent it again at once, and locked. In a dead-letter queue that counts
+// no delivery; what the broker cannot be told comes back when its lock ends.
+func (q *DeadLetterQueue) giveBack(ctx context.Context, others []*azservicebus.ReceivedMessage) {
+	if len(others) == 0 {
+		return
+	}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), DefaultSettleTimeout)
 	defer cancel()
-	for _, m := range others {
-		if sdk.AbandonMessage(ctx, m, nil) != nil {
-			return
+	_ = q.on(ctx, func(sdk *azservicebus.Receiver) error {
+		for _, m := range others {
+			if err := sdk.AbandonMessage(ctx, &azservicebus.ReceivedMessage{LockToken: m.LockToken}, nil); err != nil {
+				return err
+			}
 		}
-	}
+		return nil
+	})
 }
 
 // on makes a receiver for one use and ends it.

@@ -118,3 +118,26 @@ func TestADeadLetterIsTakenFromAmongOthers(t *testing.T) {
 		}
 	})
 }
+
+// What was received and not removed is not kept from the next who looks.
+func TestRemovingDeadLettersThatFailsGivesBackTheOthers(t *testing.T) {
+	inBubble(t, func(t *testing.T, w *world) {
+		w.bury("OutcomeUnknown", "a", "b", "c", "d")
+		dead := w.client.DeadLetters("tasks")
+		all := func(message.Dead) bool { return true }
+		w.arm(control.Rule{Match: control.Match{Operation: "complete"}, Do: "answer", Condition: "com.microsoft:message-lock-lost", Nth: 2})
+		removed, err := dead.Discard(t.Context(), all, 100)
+		wantErr(t, err, message.ErrTransient)
+		if removed != 1 {
+			t.Errorf("removed %d, want a alone", removed)
+		}
+		begun := time.Now()
+		if removed, err := dead.Discard(t.Context(), all, 100); err != nil || removed != 2 || time.Since(begun) > lock/2 {
+			t.Errorf("removed %d, %v, after %v, want c and d at once", removed, err, time.Since(begun))
+		}
+		time.Sleep(lock)
+		if removed, err := dead.Discard(t.Context(), all, 100); err != nil || removed != 1 {
+			t.Errorf("removed %d, %v, want b after its lock", removed, err)
+		}
+	})
+}
