@@ -3,6 +3,7 @@ package disk
 import (
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"path/filepath"
 	"slices"
@@ -52,12 +53,11 @@ func (l *log) open() error {
 	}
 	var unborn []uint32 // a segment whose making was not finished
 	if n := len(numbers); n > 0 {
-		content, err := os.ReadFile(l.path(numbers[n-1]))
+		born, err := l.born(numbers[n-1])
 		if err != nil {
 			return fmt.Errorf("read the data: %w", err)
 		}
-		var g segment
-		if err := g.readHead(content); err != nil && !errors.Is(err, errVersion) && len(content) <= headSize {
+		if !born {
 			numbers, unborn = numbers[:n-1], numbers[n-1:]
 		}
 	}
@@ -81,6 +81,25 @@ func (l *log) open() error {
 		return fmt.Errorf("tidy up the log in %s: %w", l.folder, err)
 	}
 	return nil
+}
+
+// born reports whether the making of a segment was finished: its head is whole, or something stands behind it.
+func (l *log) born(number uint32) (bool, error) {
+	f, err := l.medium.open(l.path(number), os.O_RDONLY)
+	if err != nil {
+		return false, err
+	}
+	content := make([]byte, headSize+1)
+	n, err := f.ReadAt(content, 0)
+	if errors.Is(err, io.EOF) {
+		err = nil
+	}
+	if err := errors.Join(err, f.Close()); err != nil {
+		return false, err
+	}
+	var g segment
+	err = g.readHead(content[:n])
+	return err == nil || errors.Is(err, errVersion) || n > headSize, nil
 }
 
 // list returns the numbers of the segments that are there, in order.

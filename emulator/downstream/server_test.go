@@ -348,7 +348,7 @@ func TestACallHeldBeforeApplyHasNotArrived(t *testing.T) { // S4
 	}
 }
 
-func TestWithTheSwitchOffKeysAreForgotten(t *testing.T) { // S5
+func TestWithTheSwitchOffKeysAreForgotten(t *testing.T) { // S6
 	bubble(t, func(t *testing.T, w world) {
 		if err := w.hub.Switch("downstream.idempotency", true); err != nil {
 			t.Fatal(err)
