@@ -1,6 +1,9 @@
 package message
 
-import "time"
+import (
+	"math/rand/v2"
+	"time"
+)
 
 // Delivery is one delivery of a message. Only Body says what is asked for; the
 // rest is the transport's and decides nothing, but for the two things a broker
@@ -71,6 +74,25 @@ func Retry() Settlement { return Settlement{Action: Abandon} }
 // Later has a copy delivered after a delay, which spends no delivery count.
 func Later(delay time.Duration) Settlement {
 	return Settlement{Action: CopyLater, Delay: max(delay, time.Second)}
+}
+
+// A subscription cannot schedule copies, so a delay there holds the message and then
+// spends one of its deliveries. The waits double, so that the ten that the service
+// grants by default outlast an outage of the store of three quarters of an hour, while
+// a short one costs seconds.
+const (
+	FirstHold   = 10 * time.Second
+	longestHold = 10 * time.Minute // two locks of five minutes, the most that a receiver holds
+)
+
+// Hold is Later for a message of a subscription, by how often its deliveries have come
+// to nothing: this is the count-th.
+func Hold(count int) Settlement {
+	wait := longestHold
+	if count <= 6 { // 10 s doubled six times is past the longest
+		wait = FirstHold << (max(count, 1) - 1)
+	}
+	return Later(wait - rand.N(wait/10)) // what failed together does not come back together
 }
 
 // Reject moves the message to the dead-letter queue.

@@ -68,3 +68,14 @@ func TestEffectsHaveNames(t *testing.T) {
 		}
 	}
 }
+
+func TestAHeldMessageWaitsTwiceAsLongEachTimeUpToABound(t *testing.T) {
+	for count, most := range map[int]time.Duration{
+		-1: 10 * time.Second, 0: 10 * time.Second, 1: 10 * time.Second, 2: 20 * time.Second, 3: 40 * time.Second,
+		6: 320 * time.Second, 7: 10 * time.Minute, 64: 10 * time.Minute, 1 << 30: 10 * time.Minute,
+	} {
+		if s := message.Hold(count); s.Action != message.CopyLater || s.Delay > most || s.Delay < most*9/10 {
+			t.Errorf("after %d: %s in %v, want within a tenth of %v", count, s.Action, s.Delay, most)
+		}
+	}
+}

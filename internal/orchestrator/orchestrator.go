@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"math/rand/v2"
 	"time"
 
 	"oneeffect/internal/claim"
@@ -42,24 +41,6 @@ type Orchestrator struct {
 // maxRaces bounds one transition: races lost to other writers of the execution.
 const maxRaces = 8
 
-// A subscription cannot schedule copies, so a delay here holds the message and
-// then spends one of its deliveries. The waits double, so that the ten that the
-// service grants by default outlast an outage of the store of three quarters of an
-// hour, while a short one costs seconds.
-const (
-	firstHold   = 10 * time.Second
-	longestHold = 10 * time.Minute // two locks of five minutes, the most that a receiver holds
-)
-
-// hold is how long an event waits after its count-th delivery came to nothing.
-func hold(count int) time.Duration {
-	wait := longestHold
-	if count <= 6 { // 10 s doubled six times is past the longest
-		wait = firstHold << (max(count, 1) - 1)
-	}
-	return wait - rand.N(wait/10) // what failed together does not come back together
-}
-
 // Reasons of dead-lettered events.
 const (
 	ResultChanged    = "ResultChanged"    // E2: cannot happen while claims keep C2
@@ -93,7 +74,7 @@ func (o *Orchestrator) Handle(ctx context.Context, d message.Delivery) message.S
 	case errors.Is(err, message.ErrNotFound):
 		return message.Reject(UnknownExecution, "no execution has this id; it is older than the store keeps, or of another environment")
 	case err != nil:
-		return message.Later(hold(d.Count))
+		return message.Hold(d.Count)
 	case decision == execution.Contradiction:
 		return message.Reject(ResultChanged, "the execution is completed with another result; its state is unchanged")
 	}

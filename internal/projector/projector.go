@@ -5,8 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"math/rand/v2"
-	"time"
 
 	"oneeffect/internal/message"
 	"oneeffect/internal/receipt"
@@ -30,24 +28,6 @@ const (
 	UnknownItem     = "UnknownItem"     // the sku was never begun
 	StockOutOfRange = "StockOutOfRange"
 )
-
-// A subscription cannot schedule copies, so a delay here holds the message and
-// then spends one of its deliveries. The waits double, so that the ten that the
-// service grants by default outlast an outage of the store of three quarters of an
-// hour, while a short one costs seconds.
-const (
-	firstHold   = 10 * time.Second
-	longestHold = 10 * time.Minute // two locks of five minutes, the most that a receiver holds
-)
-
-// hold is how long an event waits after its count-th delivery came to nothing.
-func hold(count int) time.Duration {
-	wait := longestHold
-	if count <= 6 { // 10 s doubled six times is past the longest
-		wait = firstHold << (max(count, 1) - 1)
-	}
-	return wait - rand.N(wait/10) // what failed together does not come back together
-}
 
 // Handle is one delivery of a message about stock. It is settled when Handle has
 // returned, last (P1).
@@ -76,13 +56,13 @@ func open(body []byte) (receipt.Event, error) {
 func settlementFor(e receipt.Event, d receipt.Decision, err error, count int) message.Settlement {
 	switch {
 	case errors.Is(err, receipt.ErrNoItem) && count == 1:
-		return message.Later(firstHold) // its beginning may be behind it, or a replica late
+		return message.Later(message.FirstHold) // its beginning may be behind it, or a replica late
 	case errors.Is(err, receipt.ErrNoItem):
 		return message.Reject(UnknownItem, fmt.Sprintf("nothing is known of sku %q, and version %d does not begin it: send its %s first", e.Entity, e.Version, message.TypeStockCount))
 	case errors.Is(err, receipt.ErrRange):
 		return message.Reject(StockOutOfRange, err.Error())
 	case err != nil:
-		return message.Later(hold(count))
+		return message.Hold(count)
 	case d.Class == receipt.Conflict:
 		return message.Reject(ReceiptConflict, fmt.Sprintf("the event %q is known with other content (version %d, %s); nothing was changed", e.Key, d.Receipt.Version, d.Receipt.Digest))
 	}

@@ -309,7 +309,7 @@ var ofWork = []variant{
 	},
 	{
 		"P1 P3", "a message is completed although nothing is known", "projector/projector.go",
-		`return message.Later(hold(count))`, `return message.Done()`,
+		`return message.Hold(count)`, `return message.Done()`,
 		"projector.TestAMessageWhoseReceiptIsNotProvedIsNotCompleted",
 	},
 	{
@@ -321,7 +321,7 @@ var ofWork = []variant{
 	},
 	{
 		"P3", "nobody waits for the beginning of a sku", "projector/projector.go",
-		`return message.Later(firstHold)`, `return message.Reject(UnknownItem, "")`,
+		`return message.Later(message.FirstHold)`, `return message.Reject(UnknownItem, "")`,
 		"projector.TestWhatIsNotKnownYetIsTriedAgainLater",
 	},
 	{
