@@ -39,6 +39,15 @@ var containers = []container{
 	{id: containerWebhooks, key: "/resource", ttl: perItem},
 }
 
+// Containers names the containers of the table, in its order.
+func Containers() []string {
+	names := make([]string, len(containers))
+	for i, c := range containers {
+		names[i] = c.id
+	}
+	return names
+}
+
 // ErrDiffers: the database is not as the table says.
 var ErrDiffers = errors.New("the database is not as it must be")
 

@@ -81,7 +81,7 @@ func variable(process, name string) string {
 }
 
 // processes of ours: each is told only what begins with its own name.
-var processes = []string{"worker", "orchestrator", "projector"}
+var processes = []string{"worker", "orchestrator", "projector", "taskctl"}
 
 // fromEnvironment sets flags from their variables.
 func fromEnvironment(flags *flag.FlagSet, env Environment) []error {
@@ -114,24 +114,42 @@ func fromEnvironment(flags *flag.FlagSet, env Environment) []error {
 // Parse reads flags and their variables, and then check looks at the relations
 // between them: all mistakes at once.
 func (s *Settings) Parse(flags *flag.FlagSet, args []string, env Environment, check func() error) error {
-	s.connectionString, s.cosmosKey = env.Get("SERVICEBUS_CONNECTION_STRING"), env.Get("COSMOS_KEY")
-	errs := fromEnvironment(flags, env)
+	errs := []error{s.FromEnvironment(flags, env)}
 	if err := flags.Parse(args); err != nil {
 		return err // printed by flags, with the usage
 	}
 	if flags.NArg() > 0 {
 		errs = append(errs, fmt.Errorf("%q is not a flag: %s takes flags only, -h lists them", flags.Arg(0), flags.Name()))
 	}
+	return errors.Join(append(errs, s.checkID(), s.checkBroker(), s.checkStore(), check())...)
+}
+
+// FromEnvironment takes the secrets, and flags from their variables. A flag that is
+// given wins, so it is parsed after this.
+func (s *Settings) FromEnvironment(flags *flag.FlagSet, env Environment) error {
+	s.connectionString, s.cosmosKey = env.Get("SERVICEBUS_CONNECTION_STRING"), env.Get("COSMOS_KEY")
+	return errors.Join(fromEnvironment(flags, env)...)
+}
+
+func (s *Settings) checkID() error {
 	if s.ID == "" || len(s.ID) > maxID {
-		errs = append(errs, fmt.Errorf("-id %q has %d characters: give 1 to %d", s.ID, len(s.ID), maxID))
+		return fmt.Errorf("-id %q has %d characters: give 1 to %d", s.ID, len(s.ID), maxID)
 	}
+	return nil
+}
+
+func (s *Settings) checkBroker() error {
 	if s.connectionString == "" && s.Namespace == "" {
-		errs = append(errs, errors.New("no Service Bus: give -servicebus-namespace, or SERVICEBUS_CONNECTION_STRING for an emulator"))
+		return errors.New("no Service Bus: give -servicebus-namespace, or SERVICEBUS_CONNECTION_STRING for an emulator")
 	}
+	return nil
+}
+
+func (s *Settings) checkStore() error {
 	if s.Endpoint == "" {
-		errs = append(errs, errors.New("no Cosmos DB: give -cosmos-endpoint"))
+		return errors.New("no Cosmos DB: give -cosmos-endpoint")
 	}
-	return errors.Join(append(errs, check())...)
+	return nil
 }
 
 // storeSkew is what the clocks of the store's gateway and its replicas may differ by.
@@ -140,15 +158,21 @@ const storeSkew = 4 * time.Second
 // StoreSkew is how far apart two clocks of the store may be: none on this machine's
 // loopback, where the store is one process with one clock.
 func (s *Settings) StoreSkew() time.Duration {
-	at, err := url.Parse(s.Endpoint)
-	if err != nil {
-		return storeSkew
-	}
-	host := at.Hostname()
-	if ip := net.ParseIP(host); host == "localhost" || ip != nil && ip.IsLoopback() {
+	if _, loopback := onLoopback(s.Endpoint); loopback {
 		return 0
 	}
 	return storeSkew
+}
+
+// onLoopback says whether a URL is about this machine, and its scheme.
+func onLoopback(address string) (scheme string, loopback bool) {
+	at, err := url.Parse(address)
+	if err != nil {
+		return "", false
+	}
+	host := at.Hostname()
+	ip := net.ParseIP(host)
+	return at.Scheme, host == "localhost" || ip != nil && ip.IsLoopback()
 }
 
 // Logger writes JSON lines.
@@ -176,32 +200,52 @@ type Connections struct {
 // that is not there is met, and retried, where it is used. throttled is called
 // when the store asks for less.
 func (s *Settings) Connect(t telemetry.Providers, log *slog.Logger, throttled func()) (Connections, error) {
-	bus := servicebus.Options{
+	client, err := s.Broker(t, log)
+	if err != nil {
+		return Connections{}, err
+	}
+	database, err := s.Store(throttled)
+	if err != nil {
+		return Connections{}, err
+	}
+	return Connections{client, database}, nil
+}
+
+// Broker prepares the connection to Service Bus alone.
+func (s *Settings) Broker(t telemetry.Providers, log *slog.Logger) (*servicebus.Client, error) {
+	o := servicebus.Options{
 		ApplicationID: s.ID, ConnectionString: s.connectionString, Log: log,
 		Tracer: t.Traces.Tracer("oneeffect/servicebus"), Meter: t.Metrics.Meter("oneeffect/servicebus"), Propagator: t.Propagator,
 	}
-	store := cosmos.Options{ApplicationID: s.ID, Endpoint: s.Endpoint, Database: s.Database, Timeout: s.StoreLimit, Key: s.cosmosKey, Throttled: throttled}
-	if s.connectionString == "" || s.cosmosKey == "" {
+	if s.connectionString == "" {
 		identity, err := Identity()
 		if err != nil {
-			return Connections{}, fmt.Errorf("%w; emulators want SERVICEBUS_CONNECTION_STRING and COSMOS_KEY instead", err)
+			return nil, fmt.Errorf("%w; an emulator wants SERVICEBUS_CONNECTION_STRING instead", err)
 		}
-		if s.connectionString == "" {
-			bus.Namespace, bus.Credential = s.Namespace, identity
-		}
-		if s.cosmosKey == "" {
-			store.Credential = identity
-		}
+		o.Namespace, o.Credential = s.Namespace, identity
 	}
-	client, err := servicebus.Dial(bus)
+	client, err := servicebus.Dial(o)
 	if err != nil {
-		return Connections{}, fmt.Errorf("service bus: %w", err)
+		return nil, fmt.Errorf("service bus: %w", err)
 	}
-	database, err := cosmos.Open(store)
+	return client, nil
+}
+
+// Store prepares the connection to Cosmos DB alone.
+func (s *Settings) Store(throttled func()) (*cosmos.Database, error) {
+	o := cosmos.Options{ApplicationID: s.ID, Endpoint: s.Endpoint, Database: s.Database, Timeout: s.StoreLimit, Key: s.cosmosKey, Throttled: throttled}
+	if s.cosmosKey == "" {
+		identity, err := Identity()
+		if err != nil {
+			return nil, fmt.Errorf("%w; an emulator wants COSMOS_KEY instead", err)
+		}
+		o.Credential = identity
+	}
+	database, err := cosmos.Open(o)
 	if err != nil {
-		return Connections{}, fmt.Errorf("cosmos db: %w", err)
+		return nil, fmt.Errorf("cosmos db: %w", err)
 	}
-	return Connections{client, database}, nil
+	return database, nil
 }
 
 // Close ends the connections within a limit, and also when ctx has ended.
