@@ -70,6 +70,9 @@ type (
 
 func (p provider) Meter(string, ...metric.MeterOption) metric.Meter { return meter{tally: p.tally} }
 
+// Enabled: it counts.
+func (counter) Enabled(context.Context) bool { return true }
+
 func (m meter) Int64Counter(name string, options ...metric.Int64CounterOption) (metric.Int64Counter, error) {
 	if name == "oneeffect.servicebus.settlements" {
 		return counter{tally: m.tally}, nil

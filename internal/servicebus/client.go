@@ -26,6 +26,9 @@
 //	    Silence; what was sent into it comes back when its lock ends.
 //	S9  Complaints, the broker's and those by Throttle, halve how much is worked on
 //	    at once; peace brings it back.
+//	S10 A delivery is a span, child of the one that sent its message and linked to it;
+//	    sends, settlements and delayed copies are spans of their own. With telemetry
+//	    off, nothing is made for it.
 package servicebus
 
 import (
@@ -40,6 +43,7 @@ import (
 
 	"github.com/Azure/azure-sdk-for-go/sdk/azcore"
 	"github.com/Azure/azure-sdk-for-go/sdk/messaging/azservicebus"
+	"go.opentelemetry.io/otel/attribute"
 	"go.opentelemetry.io/otel/metric"
 	nometric "go.opentelemetry.io/otel/metric/noop"
 	"go.opentelemetry.io/otel/propagation"
@@ -83,7 +87,9 @@ type Client struct {
 	log         *slog.Logger
 	tracer      trace.Tracer
 	propagator  propagation.TextMapPropagator
-	counters    counters
+	meter       metric.Meter
+	instruments instruments
+	peer        []attribute.KeyValue // the namespace, as spans name it
 
 	mu      sync.Mutex // guards senders; never held over I/O
 	senders map[string]*Sender
@@ -110,6 +116,8 @@ func Dial(o Options) (*Client, error) {
 		log:         o.Log,
 		tracer:      o.Tracer,
 		propagator:  o.Propagator,
+		meter:       o.Meter,
+		peer:        o.peer(),
 		senders:     make(map[string]*Sender),
 	}
 	if c.log == nil {
@@ -121,11 +129,10 @@ func Dial(o Options) (*Client, error) {
 	if c.propagator == nil {
 		c.propagator = propagation.TraceContext{}
 	}
-	meter := o.Meter
-	if meter == nil {
-		meter = nometric.Meter{}
+	if c.meter == nil {
+		c.meter = nometric.Meter{}
 	}
-	if c.counters, err = newCounters(meter); err != nil {
+	if c.instruments, err = newInstruments(c.meter); err != nil {
 		return nil, fmt.Errorf("prepare Service Bus client: %w", err)
 	}
 	return c, nil
@@ -197,7 +204,7 @@ func (c *Client) Sender(entity string) (*Sender, error) {
 	if err != nil {
 		return nil, translate("open sender of "+entity, err)
 	}
-	s := &Sender{client: c, entity: entity, sdk: sdk}
+	s := &Sender{client: c, entity: entity, station: c.newStation(entity), sdk: sdk}
 	c.senders[entity] = s
 	return s, nil
 }

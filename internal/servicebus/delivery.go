@@ -66,7 +66,7 @@ func bodyOf(m *azservicebus.ReceivedMessage) ([]byte, error) {
 // deliver works on one message and settles it. One that arrived while stopping
 // goes back unread.
 func (p *pump) deliver(work context.Context, stopping <-chan struct{}, d *delivery) {
-	ctx, span := p.Client.startProcess(work, p.entity, d)
+	ctx, span := p.startProcess(work, d)
 	defer span.End()
 	release := p.keep(ctx, d)
 	defer release()
@@ -78,15 +78,18 @@ func (p *pump) deliver(work context.Context, stopping <-chan struct{}, d *delive
 		if d.poison != nil {
 			s = message.Reject(message.InvalidMessage, d.poison.Error())
 		} else {
+			began := time.Now()
 			s = p.handle(ctx, d.Delivery)
+			p.hasProcessed(ctx, began)
 		}
 	}
+	refused(span, s)
 	action, err := p.settle(ctx, stopping, d, s, release)
 	fail(span, err)
 	if err == nil {
 		p.calm(ctx)
 	}
-	p.Client.counters.settlements.Add(ctx, 1, settlementAttributes(p.entity, action, err != nil))
+	p.hasSettled(ctx, action, s.Reason, err)
 	d.settled(ctx, p.Log, action, s, err)
 }
 

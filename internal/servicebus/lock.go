@@ -50,7 +50,7 @@ func (p *pump) renew(ctx context.Context, d *delivery) {
 		failures++
 		wait := min(backoff(failures), p.LockRenewal)
 		if errors.Is(err, errLockLost) || !time.Now().Add(wait).Before(ends) {
-			p.Client.counters.locksLost.Add(ctx, 1, entityAttribute(p.entity))
+			p.Client.instruments.locksLost.Add(ctx, 1, p.station.entity...)
 			p.Log.LogAttrs(ctx, slog.LevelWarn, "lock lost, the handler goes on", append(d.names(), slog.Any("err", err))...)
 			return
 		}

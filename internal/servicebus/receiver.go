@@ -57,6 +57,7 @@ func (r *Receiver) Run(ctx context.Context, handle Handle) error {
 	p := &pump{
 		Receiver: *r,
 		entity:   r.entity(),
+		station:  r.Client.newStation(r.entity()),
 		handle:   handle,
 		slots:    newSlots(r.Slots),
 	}
@@ -110,6 +111,7 @@ func (r *Receiver) check() error {
 type pump struct {
 	Receiver // defaults filled in
 	entity   string
+	station  *station
 	handle   Handle
 	slots    *slots
 	link     *link
@@ -124,6 +126,11 @@ func (p *pump) run(ctx context.Context) error {
 	if p.link, err = p.open(); err != nil {
 		return err
 	}
+	unwatch, err := p.watchSlots()
+	if err != nil {
+		return fmt.Errorf("receive from %s: %w", p.entity, err)
+	}
+	defer unwatch()
 	// Handlers keep what ctx carries but not its end.
 	work, stop := context.WithCancelCause(context.WithoutCancel(ctx))
 	defer stop(nil)
@@ -170,6 +177,7 @@ func (p *pump) receive(ctx, work context.Context) {
 		messages, err := p.next(ctx, free)
 		received := time.Now()
 		p.slots.give(free - len(messages))
+		p.hasReceived(ctx, len(messages))
 		for _, m := range messages {
 			p.start(ctx, work, p.take(m, received))
 		}
@@ -234,7 +242,7 @@ func (p *pump) recover(ctx, work context.Context, err error) bool {
 	if busy(err) {
 		p.slowDown(ctx, err)
 	}
-	p.Client.counters.receiveFailures.Add(ctx, 1, entityAttribute(p.entity))
+	p.Client.instruments.receiveFailures.Add(ctx, 1, p.station.entity...)
 	return pause(ctx, p.notReceiving(ctx, err)) == nil
 }
 

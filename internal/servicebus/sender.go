@@ -14,8 +14,9 @@ import (
 
 // Sender sends to one queue or topic. It may be used by many goroutines.
 type Sender struct {
-	client *Client
-	entity string
+	client  *Client
+	entity  string
+	station *station
 
 	mu  sync.Mutex // guards sdk; never held over I/O
 	sdk *azservicebus.Sender
@@ -38,21 +39,33 @@ func (s *Sender) SendLater(ctx context.Context, m message.Message, at time.Time)
 }
 
 func (s *Sender) send(ctx context.Context, m message.Message, at time.Time) error {
-	ctx, span := s.client.startSend(ctx, s.entity, m)
-	defer span.End()
 	out := &azservicebus.Message{
-		MessageID:             &m.ID,
-		CorrelationID:         optional(m.CorrelationID),
-		Subject:               optional(m.Subject),
-		ContentType:           optional(message.ContentType),
-		Body:                  m.Body,
-		ApplicationProperties: s.client.inject(ctx),
+		MessageID:     &m.ID,
+		CorrelationID: optional(m.CorrelationID),
+		Subject:       optional(m.Subject),
+		ContentType:   optional(message.ContentType),
+		Body:          m.Body,
 	}
 	if !at.IsZero() {
 		out.ScheduledEnqueueTime = &at
 	}
-	err := s.transmit(ctx, out)
+	return s.traced(ctx, out, m.CorrelationID, false)
+}
+
+// traced sends within a span of its own, whose context goes with the message. A
+// delayed copy keeps what else came with its original.
+func (s *Sender) traced(ctx context.Context, m *azservicebus.Message, correlation string, isCopy bool) error {
+	began := time.Now()
+	ctx, span := s.client.startSend(ctx, s.station, *m.MessageID, correlation)
+	defer span.End()
+	if isCopy && span.IsRecording() {
+		span.SetAttributes(keyCopy.Bool(true))
+	}
+	m.ApplicationProperties = s.client.inject(ctx, m.ApplicationProperties)
+	err := s.transmit(ctx, m)
 	fail(span, err)
+	s.client.hasSent(ctx, s.station, err)
+	s.client.took(ctx, s.station, opSend, began, err)
 	return err
 }
 

@@ -5,7 +5,6 @@ import (
 	"crypto/rand"
 	"errors"
 	"fmt"
-	"maps"
 	"strings"
 	"time"
 
@@ -76,15 +75,15 @@ func (p *pump) copyLater(ctx context.Context, d *delivery, delay time.Duration) 
 	}
 	id := d.copyID()
 	at := d.BrokerNow().Add(delay)
-	err = sender.transmit(context.WithoutCancel(ctx), &azservicebus.Message{
+	err = sender.traced(context.WithoutCancel(ctx), &azservicebus.Message{
 		MessageID:             &id,
 		CorrelationID:         d.sdk.CorrelationID,
 		Subject:               d.sdk.Subject,
 		ContentType:           d.sdk.ContentType,
 		Body:                  d.Body,
-		ApplicationProperties: maps.Clone(d.sdk.ApplicationProperties),
+		ApplicationProperties: d.sdk.ApplicationProperties, // read here, never written
 		ScheduledEnqueueTime:  &at,
-	})
+	}, d.CorrelationID, true)
 	if err != nil {
 		return fmt.Errorf("copy for later, the original is left to its lock: %w", err)
 	}
@@ -116,14 +115,20 @@ const longestFirst = 2500 * time.Millisecond
 func (p *pump) tell(ctx context.Context, d *delivery, action message.Action, s message.Settlement) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), p.SettleTimeout)
 	defer cancel()
-	ctx, span := p.Client.startSettle(ctx, p.entity, action)
+	began, operation := time.Now(), settling[action].operation
+	ctx, span := p.startSettle(ctx, d, operation)
 	defer span.End()
+	err := p.tellEitherWay(ctx, d, action, s)
+	fail(span, err)
+	p.Client.took(ctx, p.station, operation, began, err)
+	return err
+}
 
+func (p *pump) tellEitherWay(ctx context.Context, d *delivery, action message.Action, s message.Settlement) error {
 	var first error
 	if d.link.deaths.Load() == d.deaths {
 		first = p.tellWithin(ctx, min(longestFirst, p.SettleTimeout/2), d.link, d.sdk, action, s)
 		if !errors.Is(first, message.ErrUnknown) {
-			fail(span, first)
 			return first
 		}
 	}
@@ -131,7 +136,6 @@ func (p *pump) tell(ctx context.Context, d *delivery, action message.Action, s m
 	if err != nil && first != nil {
 		err = fmt.Errorf("%w; before that: %v", err, first)
 	}
-	fail(span, err)
 	return err
 }
 

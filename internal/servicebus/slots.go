@@ -59,6 +59,13 @@ func (s *slots) give(n int) {
 	}
 }
 
+// now is how many slots are in use, and how many may be.
+func (s *slots) now() (used, bound int) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.used, s.bound
+}
+
 // calm notes a delivery settled without a complaint. It returns the bound, and
 // whether that has grown.
 func (s *slots) calm() (bound int, grown bool) {

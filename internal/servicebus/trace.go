@@ -2,44 +2,43 @@ package servicebus
 
 import (
 	"context"
+	"maps"
 
-	"go.opentelemetry.io/otel/attribute"
 	otelcodes "go.opentelemetry.io/otel/codes"
-	"go.opentelemetry.io/otel/metric"
 	"go.opentelemetry.io/otel/propagation"
-	semconv "go.opentelemetry.io/otel/semconv/v1.43.0"
 	"go.opentelemetry.io/otel/trace"
 
 	"oneeffect/internal/message"
 )
 
-// The names under which a trace context travels. Diagnostic-Id is what older
-// Azure SDKs and the portal read; its value is that of traceparent.
-const (
-	traceparent  = "traceparent"
-	diagnosticID = "Diagnostic-Id"
-)
-
-// inject returns the trace context as application properties, or nil if there is none.
-func (c *Client) inject(ctx context.Context) map[string]any {
+// inject returns the trace context as application properties, beside those that are
+// given. Without one, those are all.
+func (c *Client) inject(ctx context.Context, properties map[string]any) map[string]any {
+	if !trace.SpanContextFromContext(ctx).IsValid() {
+		return properties
+	}
 	carrier := propagation.MapCarrier{}
 	c.propagator.Inject(ctx, carrier)
 	if len(carrier) == 0 {
-		return nil
+		return properties
 	}
-	properties := make(map[string]any, len(carrier)+1)
+	with := make(map[string]any, len(carrier)+1+len(properties))
+	maps.Copy(with, properties)
 	for name, value := range carrier {
-		properties[name] = value
+		with[name] = value
 	}
 	if parent := carrier[traceparent]; parent != "" {
-		properties[diagnosticID] = parent
+		with[diagnosticID] = parent
 	}
-	return properties
+	return with
 }
 
 // extract puts the sender's trace context into ctx: from traceparent, or from
 // Diagnostic-Id if the first is missing or says nothing.
 func (c *Client) extract(ctx context.Context, properties map[string]any) context.Context {
+	if len(properties) == 0 {
+		return ctx
+	}
 	carrier := propagation.MapCarrier{}
 	for _, name := range c.propagator.Fields() {
 		if value, ok := properties[name].(string); ok {
@@ -57,85 +56,66 @@ func (c *Client) extract(ctx context.Context, properties map[string]any) context
 	return with
 }
 
-func (c *Client) startSend(ctx context.Context, entity string, m message.Message) (context.Context, trace.Span) {
-	return c.tracer.Start(ctx, "send "+entity, trace.WithSpanKind(trace.SpanKindProducer), trace.WithAttributes(
-		semconv.MessagingSystemServiceBus,
-		semconv.MessagingOperationTypeSend,
-		semconv.MessagingOperationName("send"),
-		semconv.MessagingDestinationName(entity),
-		semconv.MessagingMessageID(m.ID),
-		semconv.MessagingMessageConversationID(m.CorrelationID),
-	))
+// The kinds of spans, as options that are made once.
+var (
+	producer = []trace.SpanStartOption{trace.WithSpanKind(trace.SpanKindProducer)}
+	client   = []trace.SpanStartOption{trace.WithSpanKind(trace.SpanKindClient)}
+	consumer = []trace.SpanStartOption{trace.WithSpanKind(trace.SpanKindConsumer)}
+)
+
+// startSend opens the span whose context goes with the message.
+func (c *Client) startSend(ctx context.Context, s *station, id, correlation string) (context.Context, trace.Span) {
+	named := s.spans[opSend]
+	ctx, span := c.tracer.Start(ctx, named.span, producer...)
+	if span.IsRecording() {
+		span.SetAttributes(named.says...)
+		span.SetAttributes(about(id, correlation)...)
+	}
+	return ctx, span
 }
 
 // startProcess opens the span of one delivery, a child of the span that sent the
-// message: every redelivery is in the trace of the request that began it all.
-func (c *Client) startProcess(ctx context.Context, entity string, d *delivery) (context.Context, trace.Span) {
+// message: every redelivery is in the trace of the request that began it all. It
+// also links to that span, which is where others look for what caused it.
+func (p *pump) startProcess(ctx context.Context, d *delivery) (context.Context, trace.Span) {
+	c := p.Client
 	ctx = c.extract(ctx, d.sdk.ApplicationProperties)
-	return c.tracer.Start(ctx, "process "+entity, trace.WithSpanKind(trace.SpanKindConsumer), trace.WithAttributes(
-		semconv.MessagingSystemServiceBus,
-		semconv.MessagingOperationTypeProcess,
-		semconv.MessagingOperationName("process"),
-		semconv.MessagingDestinationName(entity),
-		semconv.MessagingMessageID(d.MessageID),
-		semconv.MessagingMessageConversationID(d.CorrelationID),
-		semconv.MessagingServiceBusMessageDeliveryCount(d.Count),
-	))
+	cause := trace.SpanContextFromContext(ctx)
+	named := p.station.spans[opProcess]
+	ctx, span := c.tracer.Start(ctx, named.span, consumer...)
+	if span.IsRecording() {
+		span.SetAttributes(named.says...)
+		span.SetAttributes(d.delivered()...)
+		if cause.IsValid() {
+			span.AddLink(trace.Link{SpanContext: cause})
+		}
+	}
+	return ctx, span
 }
 
-func (c *Client) startSettle(ctx context.Context, entity string, a message.Action) (context.Context, trace.Span) {
-	return c.tracer.Start(ctx, "settle "+entity, trace.WithSpanKind(trace.SpanKindClient), trace.WithAttributes(
-		semconv.MessagingSystemServiceBus,
-		semconv.MessagingOperationTypeSettle,
-		semconv.MessagingOperationName("settle"),
-		semconv.MessagingDestinationName(entity),
-		semconv.MessagingServiceBusDispositionStatusKey.String(a.String()),
-	))
+func (p *pump) startSettle(ctx context.Context, d *delivery, operation string) (context.Context, trace.Span) {
+	named := p.station.spans[operation]
+	ctx, span := p.Client.tracer.Start(ctx, named.span, client...)
+	if span.IsRecording() {
+		span.SetAttributes(named.says...)
+		span.SetAttributes(about(d.MessageID, d.CorrelationID)...)
+	}
+	return ctx, span
 }
 
 // fail marks a span as failed, if there is an error.
 func fail(span trace.Span, err error) {
-	if err != nil {
+	if err != nil && span.IsRecording() {
 		span.RecordError(err)
 		span.SetStatus(otelcodes.Error, err.Error())
+		span.SetAttributes(errorType(err))
 	}
 }
 
-// counters are what an operator watches to see that trouble is survived and how
-// much of it there is.
-type counters struct {
-	settlements     metric.Int64Counter // by entity, disposition and failed
-	locksLost       metric.Int64Counter // by entity
-	receiveFailures metric.Int64Counter // by entity
-}
-
-func newCounters(meter metric.Meter) (counters, error) {
-	var c counters
-	for name, counter := range map[string]struct {
-		what string
-		in   *metric.Int64Counter
-	}{
-		"oneeffect.servicebus.settlements":      {"Deliveries settled, or not: see failed.", &c.settlements},
-		"oneeffect.servicebus.locks_lost":       {"Locks lost while a handler worked.", &c.locksLost},
-		"oneeffect.servicebus.receive_failures": {"Receives that ended in an error or with a dead link.", &c.receiveFailures},
-	} {
-		made, err := meter.Int64Counter(name, metric.WithDescription(counter.what))
-		if err != nil {
-			return counters{}, err
-		}
-		*counter.in = made
+// refused says in the span of a delivery why its message is dead-lettered.
+func refused(span trace.Span, s message.Settlement) {
+	if s.Action == message.DeadLetter && span.IsRecording() {
+		span.SetAttributes(keyReason.String(s.Reason))
+		span.SetStatus(otelcodes.Error, s.Reason+": "+s.Description)
 	}
-	return c, nil
-}
-
-func entityAttribute(entity string) metric.AddOption {
-	return metric.WithAttributes(semconv.MessagingDestinationName(entity))
-}
-
-func settlementAttributes(entity string, a message.Action, failed bool) metric.AddOption {
-	return metric.WithAttributes(
-		semconv.MessagingDestinationName(entity),
-		semconv.MessagingServiceBusDispositionStatusKey.String(a.String()),
-		attribute.Bool("failed", failed),
-	)
 }

@@ -7,6 +7,7 @@ import (
 
 	"github.com/Azure/azure-sdk-for-go/sdk/messaging/azservicebus"
 	"go.opentelemetry.io/otel/attribute"
+	otelcodes "go.opentelemetry.io/otel/codes"
 	sdktrace "go.opentelemetry.io/otel/sdk/trace"
 	"go.opentelemetry.io/otel/sdk/trace/tracetest"
 	"go.opentelemetry.io/otel/trace"
@@ -114,35 +115,114 @@ func TestATraceIsReadFromTheFirstPropertyThatHasOne(t *testing.T) { // S7
 	}
 }
 
-func TestOneTraceHoldsSendProcessAndSettle(t *testing.T) {
+// traced has the world's client make spans, and returns them by name.
+func (w *world) traced() func() map[string][]sdktrace.ReadOnlySpan {
+	spans := tracetest.NewSpanRecorder()
+	w.client.tracer = sdktrace.NewTracerProvider(sdktrace.WithSpanProcessor(spans)).Tracer("test")
+	return func() map[string][]sdktrace.ReadOnlySpan {
+		got := map[string][]sdktrace.ReadOnlySpan{}
+		for _, s := range spans.Ended() {
+			got[s.Name()] = append(got[s.Name()], s)
+		}
+		return got
+	}
+}
+
+func TestOneTraceHoldsSendProcessAndSettle(t *testing.T) { // S10
 	inBubble(t, func(t *testing.T, w *world) {
-		spans := tracetest.NewSpanRecorder()
-		w.client.tracer = sdktrace.NewTracerProvider(sdktrace.WithSpanProcessor(spans)).Tracer("test")
+		spans := w.traced()
 		stop := w.run(w.receiver(), func(context.Context, message.Delivery) message.Settlement {
-			return message.Reject("InvalidMessage", "")
+			return message.Reject("InvalidMessage", "no task")
 		})
 		defer stop()
 		w.send("tasks", "82f3")
-		w.settled("82f3")
+		enqueued := w.settled("82f3")
 		stop()
-		got := map[string]sdktrace.ReadOnlySpan{}
-		for _, s := range spans.Ended() {
-			got[s.Name()] = s
-		}
-		send, process, settle := got["send tasks"], got["process tasks"], got["settle tasks"]
-		if send == nil || process == nil || settle == nil {
+		got := spans()
+		if len(got) != 3 || len(got["send tasks"]) != 1 || len(got["process tasks"]) != 1 || len(got["dead_letter tasks"]) != 1 {
 			t.Fatalf("spans: %v", got)
 		}
+		send, process, settle := got["send tasks"][0], got["process tasks"][0], got["dead_letter tasks"][0]
 		if process.Parent().SpanID() != send.SpanContext().SpanID() || settle.Parent().SpanID() != process.SpanContext().SpanID() {
 			t.Error("the spans are not each other's children")
 		}
-		disposition := attribute.String("messaging.servicebus.disposition_status", "dead-letter")
-		found := false
-		for _, a := range settle.Attributes() {
-			found = found || a == disposition
+		if links := process.Links(); len(links) != 1 || links[0].SpanContext.SpanID() != send.SpanContext().SpanID() {
+			t.Errorf("the delivery links to %v, want the span that sent it", links)
 		}
-		if !found {
-			t.Errorf("settle has %v", settle.Attributes())
+		common := []attribute.KeyValue{
+			attribute.String("messaging.system", "servicebus"), attribute.String("messaging.destination.name", "tasks"),
+			attribute.String("messaging.message.id", "82f3"), attribute.String("messaging.message.conversation_id", "82f3"),
+			attribute.String("server.address", "localhost"), attribute.String("network.peer.address", "localhost"),
+		}
+		wantSpan(t, send, trace.SpanKindProducer, common, attribute.String("messaging.operation.name", "send"), attribute.String("messaging.operation.type", "send"))
+		wantSpan(t, process, trace.SpanKindConsumer, common, attribute.String("messaging.operation.name", "process"), attribute.String("messaging.operation.type", "process"),
+			attribute.Int("messaging.servicebus.message.delivery_count", 1), attribute.Int64("messaging.servicebus.message.enqueued_time", enqueued.At.Unix()),
+			attribute.String("oneeffect.reason", "InvalidMessage"))
+		wantSpan(t, settle, trace.SpanKindClient, common, attribute.String("messaging.operation.name", "dead_letter"), attribute.String("messaging.operation.type", "settle"),
+			attribute.String("messaging.servicebus.disposition_status", "dead_letter"))
+		if status := process.Status(); status.Code != otelcodes.Error || status.Description != "InvalidMessage: no task" {
+			t.Errorf("the delivery ended as %v", status)
+		}
+	})
+}
+
+func wantSpan(t *testing.T, s sdktrace.ReadOnlySpan, kind trace.SpanKind, common []attribute.KeyValue, own ...attribute.KeyValue) {
+	t.Helper()
+	if s.SpanKind() != kind {
+		t.Errorf("%s is a %v, want %v", s.Name(), s.SpanKind(), kind)
+	}
+	want := attribute.NewSet(append(common, own...)...)
+	if got := attribute.NewSet(s.Attributes()...); !got.Equals(&want) {
+		t.Errorf("%s says\n%s, want\n%s", s.Name(), got.Encoded(attribute.DefaultEncoder()), want.Encoded(attribute.DefaultEncoder()))
+	}
+}
+
+// A delayed copy is sent by the delivery that put it off, and its own delivery is
+// that send's child: one chain through all the waiting.
+func TestADelayedCopyStaysInItsTrace(t *testing.T) { // S7, S10
+	inBubble(t, func(t *testing.T, w *world) {
+		spans := w.traced()
+		stop := w.run(w.receiver(), func(_ context.Context, d message.Delivery) message.Settlement {
+			if d.MessageID == "82f3" {
+				return message.Later(0)
+			}
+			return message.Done()
+		})
+		defer stop()
+		w.send("tasks", "82f3")
+		copied := w.await("scheduled", "", 0)
+		w.settled(copied.Key)
+		stop()
+		got := spans()
+		sends, processes := got["send tasks"], got["process tasks"]
+		if len(sends) != 2 || len(processes) != 2 || len(got["complete tasks"]) != 2 {
+			t.Fatalf("spans: %v", got)
+		}
+		for i, link := range []struct{ child, parent sdktrace.ReadOnlySpan }{
+			{processes[0], sends[0]}, {sends[1], processes[0]}, {processes[1], sends[1]},
+		} {
+			if link.child.Parent().SpanID() != link.parent.SpanContext().SpanID() {
+				t.Errorf("link %d of the chain is broken: %s is no child of %s", i, link.child.Name(), link.parent.Name())
+			}
+		}
+	})
+}
+
+func TestWhatIsSettledInVainIsAFailedSpan(t *testing.T) { // S3
+	inBubble(t, func(t *testing.T, w *world) {
+		spans := w.traced()
+		stop := w.run(w.receiver(), func(context.Context, message.Delivery) message.Settlement { return message.Settlement{} })
+		defer stop()
+		w.send("tasks", "82f3")
+		w.await("lock-expired", "82f3", 0)
+		stop()
+		process := spans()["process tasks"][0]
+		if process.Status().Code != otelcodes.Error || len(process.Events()) != 1 || process.Events()[0].Name != "exception" {
+			t.Errorf("the delivery ended as %v with %v, want an exception", process.Status(), process.Events())
+		}
+		said := attribute.NewSet(process.Attributes()...)
+		if class, _ := said.Value("error.type"); class.AsString() != "undecided" {
+			t.Errorf("error.type is %q, want undecided", class.AsString())
 		}
 	})
 }
