@@ -198,6 +198,7 @@ func run(ctx context.Context, args []string, env process.Environment, stdout, st
 	parts.Go(func() error { return o.Relay(ctx) })
 	parts.Go(func() error { return o.Reconcile(ctx) })
 	parts.Go(func() error { return o.Follow(ctx) })
+	parts.Go(func() error { return o.Clear(ctx) })
 	parts.Go(func() error { return process.Receive(ctx, receiver, o.Handle) })
 	return parts.Wait()
 }

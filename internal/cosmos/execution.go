@@ -87,9 +87,8 @@ func (s *ExecutionStore) Load(ctx context.Context, id string) (execution.Stored,
 		if err != nil {
 			return err
 		}
-		stored.ETag = execution.ETag(answer.ETag)
-		stored.At, _ = http.ParseTime(answer.RawResponse.Header.Get("Date"))
-		return decode(answer.Value, &stored.Execution, &stored.Execution.Unknown)
+		stored, err = shown(answer)
+		return err
 	})
 	if err != nil {
 		return execution.Stored{}, err
@@ -151,50 +150,111 @@ func (s *ExecutionStore) Reopen(ctx context.Context, id string, change execution
 	return execution.ETag(etag), nil
 }
 
-// patchFor is the change as patch operations, at most seven of the ten that the
-// service takes. The state that it leaves is a condition of its own: an ETag fits
-// the version that it names, whatever its bearer believes of that.
+// patching is patch operations whose values are written by encode: the SDK's own
+// encoder would write them otherwise.
+type patching struct {
+	azcosmos.PatchOperations
+	failed error
+}
+
+func (p *patching) set(path string, value any) { p.with(p.AppendSet, path, value) }
+
+func (p *patching) with(add func(string, any), path string, value any) {
+	text, err := encode(value)
+	p.failed = errors.Join(p.failed, err)
+	add(path, jsontext.Value(text))
+}
+
+// note appends to the history; the zero note is none.
+func (p *patching) note(n execution.Note) {
+	if n != (execution.Note{}) {
+		p.with(p.AppendAdd, "/history/-", n)
+	}
+}
+
+func (p *patching) join(j execution.Joined) {
+	part := "/tasks/" + strconv.Itoa(j.Index)
+	p.set(part+"/status", j.Part.Status)
+	p.set(part+"/run", j.Part.Run)
+	p.set(part+"/resultRef", j.Part.Ref)
+	p.set(part+"/resultDigest", j.Part.Digest)
+	p.set(part+"/reason", j.Part.Reason)
+}
+
+// patchFor is the change as patch operations, at most ten, which the service takes.
+// The state that it leaves is a condition of its own: an ETag fits the version that
+// it names, whatever its bearer believes of that.
 func patchFor(change execution.Change) (azcosmos.PatchOperations, error) {
-	var patch azcosmos.PatchOperations
-	var errs []error
+	var p patching
 	switch change.From {
 	case execution.Running, execution.Completed, execution.Failed, execution.Cancelled:
-		patch.SetCondition("FROM c WHERE c.status = '" + string(change.From) + "'")
+		p.SetCondition("FROM c WHERE c.status = '" + string(change.From) + "'")
 	default:
-		errs = append(errs, fmt.Errorf("%w: a change from no state, %q", message.ErrRefused, change.From))
+		p.failed = fmt.Errorf("%w: a change from no state, %q", message.ErrRefused, change.From)
 	}
-	put := func(with func(string, any), path string, value any) {
-		text, err := encode(value)
-		errs = append(errs, err)
-		with(path, jsontext.Value(text)) // the SDK's own encoder would write it otherwise than encode
-	}
-	put(patch.AppendSet, "/status", change.Status)
+	p.set("/status", change.Status)
 	if !change.EndedAt.IsZero() {
-		put(patch.AppendSet, "/endedAt", change.EndedAt)
+		p.set("/endedAt", change.EndedAt)
 	}
 	if change.Result != nil {
-		put(patch.AppendSet, "/result", change.Result)
+		p.set("/result", change.Result)
 	}
 	if change.Failure != nil {
-		put(patch.AppendSet, "/failure", change.Failure)
+		p.set("/failure", change.Failure)
 	}
 	if r := change.Reopened; r != nil {
-		put(patch.AppendSet, "/run", r.Run)
-		put(patch.AppendSet, "/deadline", r.Deadline)
-		put(patch.AppendSet, "/asserted", r.Asserted)
-		patch.AppendRemove("/endedAt")
-		patch.AppendRemove("/failure")
+		p.set("/run", r.Run)
+		p.set("/deadline", r.Deadline)
+		p.set("/asserted", r.Asserted)
+		p.AppendRemove("/endedAt")
+		p.AppendRemove("/failure")
 	}
 	if j := change.Joined; j != nil {
-		part := "/tasks/" + strconv.Itoa(j.Index)
-		put(patch.AppendSet, part+"/status", j.Part.Status)
-		put(patch.AppendSet, part+"/run", j.Part.Run)
-		put(patch.AppendSet, part+"/resultRef", j.Part.Ref)
-		put(patch.AppendSet, part+"/resultDigest", j.Part.Digest)
-		put(patch.AppendSet, part+"/reason", j.Part.Reason)
+		p.join(*j)
 	}
-	put(patch.AppendAdd, "/history/-", change.Note)
-	return patch, errors.Join(errs...)
+	p.note(change.Note)
+	return p.PatchOperations, p.failed
+}
+
+// Join writes the end of a part without having looked: that the part runs is the
+// condition, and whatever else changes meanwhile is no obstacle. The answer brings
+// the whole document, which says whether it was the last one.
+func (s *ExecutionStore) Join(ctx context.Context, id string, j execution.Joined, n execution.Note) (execution.Stored, error) {
+	name := "join " + j.Part.ExecutionID + " into " + id
+	if err := message.CheckExecutionID(j.Part.ExecutionID); err != nil { // it stands in the condition, between quotes
+		return execution.Stored{}, fmt.Errorf("%s: %w: %w", name, message.ErrRefused, err)
+	}
+	var p patching
+	part := "c.tasks[" + strconv.Itoa(j.Index) + "]"
+	p.SetCondition("FROM c WHERE " + part + ".executionId = '" + j.Part.ExecutionID + "' AND " + part + ".status = '" + string(execution.Running) + "'")
+	p.join(j)
+	p.note(n)
+	if p.failed != nil {
+		return execution.Stored{}, fmt.Errorf("%s: %w", name, p.failed)
+	}
+	var stored execution.Stored
+	err := s.do(ctx, &operation{name: name, write: true}, id, func(ctx context.Context, items *azcosmos.ContainerClient) error {
+		answer, err := items.PatchItem(ctx, azcosmos.NewPartitionKeyString(id), id, p.PatchOperations, &azcosmos.ItemOptions{EnableContentResponseOnWrite: true})
+		if err := versioned(answer.ETag, err); err != nil {
+			return err
+		}
+		if len(answer.Value) == 0 {
+			return errors.New("the answer does not show what it made") // to be read back like a lost one
+		}
+		stored, err = shown(answer)
+		return err
+	})
+	if err != nil {
+		return execution.Stored{}, err
+	}
+	return stored, nil
+}
+
+// shown is an execution as an answer shows it.
+func shown(answer azcosmos.ItemResponse) (execution.Stored, error) {
+	s := execution.Stored{ETag: execution.ETag(answer.ETag)}
+	s.At, _ = http.ParseTime(answer.RawResponse.Header.Get("Date"))
+	return s, decode(answer.Value, &s.Execution, &s.Execution.Unknown)
 }
 
 // Sent removes an outbox entry. One that is gone was removed by somebody who sent

@@ -178,6 +178,46 @@ func TestAChangeHappensOnceUnderItsTicket(t *testing.T) { // E1
 	})
 }
 
+// The first end of a part is one patch and no read, whatever else was written to its
+// orchestration meanwhile; the answer shows what stands then.
+func TestAPartIsJoinedOnceWithoutALook(t *testing.T) { // E1
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		whole, entries, err := execution.NewOrchestration("e1", make([]execution.Part, 12), "sha256:00", time.Now().UTC())
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := w.db.Executions().Create(t.Context(), whole, entries...); err != nil {
+			t.Fatal(err)
+		}
+		for _, i := range []int{11, 0} {
+			w.wire.forget()
+			end := execution.Part{ExecutionID: fmt.Sprintf("e1:%d", i), Status: execution.Completed, Run: 1, Ref: "/c/<1>", Digest: "sha256:1"}
+			joined, note, _ := execution.Unseen("e1", end, time.Now().UTC())
+			shown, err := w.db.Executions().Join(t.Context(), "e1", joined, note)
+			if err != nil {
+				t.Fatal(err)
+			}
+			w.wire.wantOperations(t, 1)
+			stored := w.load("e1")
+			if text(t, stored) != text(t, shown) || shown.Execution.Tasks[i].Ref != "/c/<1>" || shown.Execution.History[len(shown.Execution.History)-1] != note {
+				t.Errorf("part %d: shown %s\nstored %s", i, text(t, shown), text(t, stored))
+			}
+			_, err = w.db.Executions().Join(t.Context(), "e1", joined, note)
+			wantError(t, err, message.ErrConflict) // it has ended there
+			joined.Index++
+			_, err = w.db.Executions().Join(t.Context(), "e1", joined, note)
+			wantError(t, err, message.ErrConflict) // another stands there
+			joined.Part.ExecutionID = "' OR '' = '"
+			_, err = w.db.Executions().Join(t.Context(), "e1", joined, note)
+			wantError(t, err, message.ErrRefused)
+			if again := w.load("e1"); again.ETag != shown.ETag {
+				t.Error("a refused join has written")
+			}
+		}
+	})
+}
+
 // Whoever brings the ETag of an execution that has ended says that it is running.
 func TestAChangeLeavesTheStateThatItSays(t *testing.T) { // E1
 	synctest.Test(t, func(t *testing.T) {

@@ -25,6 +25,8 @@ func (e Execution) With(c Change) Execution {
 		e.Tasks = slices.Clone(e.Tasks)
 		e.Tasks[j.Index] = j.Part
 	}
-	e.History = append(slices.Clip(e.History), c.Note)
+	if c.Note != (Note{}) {
+		e.History = append(slices.Clip(e.History), c.Note)
+	}
 	return e
 }

@@ -109,10 +109,27 @@ const PartFailed = "PartFailed"
 // errNotAPart: the end of an execution came to an orchestration that does not list it.
 var errNotAPart = errors.New("it is no part of this orchestration")
 
-// Join decides what the end of a part does to its orchestration: it stays RUNNING
-// until all parts have ended, is COMPLETED once when all are, and FAILED, with the
-// failed ones named, when one is. A part that failed and was replayed to its
-// completion recovers it. Joining the same end again is a no-op.
+// Unseen is the join of a part whose orchestration nobody has looked at: to be
+// written on the condition that the part stands there, and as running. The place is
+// told by the part's id; ok is false for an id that tells none.
+func Unseen(orchestration string, ended Part, now time.Time) (j Joined, n Note, ok bool) {
+	place, ok := strings.CutPrefix(ended.ExecutionID, orchestration+":")
+	i, err := strconv.Atoi(place)
+	if !ok || err != nil || i < 0 || i >= MaxParts || strconv.Itoa(i) != place {
+		return Joined{}, Note{}, false
+	}
+	return Joined{i, ended}, noteOf(ended, now), true
+}
+
+func noteOf(ended Part, now time.Time) Note {
+	return Note{At: now, What: "part " + strings.ToLower(string(ended.Status)), Run: ended.Run, Detail: ended.ExecutionID}
+}
+
+// Join decides what the end of a part does to its orchestration, which was looked
+// at: it stays RUNNING until all parts have ended, is COMPLETED once when all are,
+// and FAILED, with the failed ones named, when one is. A part that failed and was
+// replayed to its completion recovers it. Joining the same end again is a no-op,
+// unless the whole was not ended with its last part.
 func Join(stands Execution, ended Part, now time.Time) (Change, Decision, error) {
 	i := slices.IndexFunc(stands.Tasks, func(p Part) bool { return p.ExecutionID == ended.ExecutionID })
 	if i < 0 {
@@ -124,26 +141,44 @@ func Join(stands Execution, ended Part, now time.Time) (Change, Decision, error)
 	case old.Status == Completed && ended.Status == Completed && old.Digest != ended.Digest:
 		return Change{}, Contradiction, fmt.Errorf("join %s into %s: it completed with another result before", ended.ExecutionID, stands.ExecutionID)
 	case old.Status == Completed, old.Status != Running && ended.Status != Completed && old.Run >= ended.Run:
-		return Change{}, NoOp, nil
-	}
-	change := Change{
-		From: stands.Status, Status: stands.Status, EndedAt: stands.EndedAt, Joined: &Joined{i, ended},
-		Note: Note{At: now, What: "part " + strings.ToLower(string(ended.Status)), Run: ended.Run, Detail: ended.ExecutionID},
+		change, d := Conclude(stands, now)
+		return change, d, nil
 	}
 	parts := slices.Clone(stands.Tasks)
 	parts[i] = ended
-	whole, failed := sum(parts)
-	switch {
-	case stands.Status == Cancelled, whole == stands.Status, whole == Running:
-		return change, Record, nil
-	case whole == Completed:
-		change.Result = &Result{Ref: "/v1/executions/" + stands.ExecutionID, Digest: digestOf(parts)}
-	default:
+	joined := stands
+	joined.Tasks = parts
+	change, d := Conclude(joined, now)
+	if d == NoOp {
+		change, d = Change{From: stands.Status, Status: stands.Status, EndedAt: stands.EndedAt}, Record
+	}
+	change.Joined = &Joined{i, ended}
+	if n := noteOf(ended, now); d == Transition {
+		n.From, n.To = change.Note.From, change.Note.To
+		change.Note = n
+	} else if len(stands.History) < maxNotes+MaxParts {
+		change.Note = n // all parts have room, whatever else was noted
+	}
+	return change, d, nil
+}
+
+// Conclude ends an orchestration whose parts have all ended: a no-op while one runs,
+// where that was done before, and after a cancel.
+func Conclude(stands Execution, now time.Time) (Change, Decision) {
+	whole, failed := sum(stands.Tasks)
+	if len(stands.Tasks) == 0 || stands.Status == Cancelled || whole == stands.Status || whole == Running {
+		return Change{}, NoOp
+	}
+	change := Change{
+		From: stands.Status, Status: whole, EndedAt: now,
+		Note: Note{At: now, What: strings.ToLower(string(whole)), From: stands.Status, To: whole, Run: stands.Run},
+	}
+	if whole == Completed {
+		change.Result = &Result{Ref: "/v1/executions/" + stands.ExecutionID, Digest: digestOf(stands.Tasks)}
+	} else {
 		change.Failure = &Failure{Reason: PartFailed, Description: "failed: " + strings.Join(failed, ", "), Outcome: "partial"}
 	}
-	change.Status, change.EndedAt = whole, now
-	change.Note.From, change.Note.To = stands.Status, whole
-	return change, Transition, nil
+	return change, Transition
 }
 
 // sum is the state of an orchestration with these parts, and which have failed.

@@ -2,6 +2,7 @@ package execution_test
 
 import (
 	"fmt"
+	"reflect"
 	"strings"
 	"testing"
 
@@ -109,6 +110,80 @@ func TestAReplayedPartRecoversItsOrchestration(t *testing.T) { // E3 E7
 	}
 	if _, d, err := execution.Join(e, part(7, execution.Completed, 1), now); d != execution.Contradiction || err == nil {
 		t.Errorf("a part of another: %s, %v", d, err)
+	}
+}
+
+// What is written without a look is what a look would have decided, and the end of
+// the whole follows from what stands then.
+func TestAPartThatIsJoinedUnseenIsJoinedAsIfItWasSeen(t *testing.T) { // E1
+	for _, ends := range [][]execution.Status{{execution.Completed, execution.Completed}, {execution.Failed, execution.Completed}, {execution.Completed, execution.Failed}} {
+		seen, unseen := orchestration(t, 2), orchestration(t, 2)
+		for i, status := range ends {
+			change, _, err := execution.Join(seen, part(i, status, 1), now)
+			if err != nil {
+				t.Fatal(err)
+			}
+			seen = seen.With(change)
+			joined, note, ok := execution.Unseen("82f3", part(i, status, 1), now)
+			if !ok || joined.Index != i {
+				t.Fatalf("part %d: %+v, %t", i, joined, ok)
+			}
+			kept := unseen.Tasks[i]
+			kept.Status, kept.Run, kept.Ref, kept.Digest, kept.Reason = joined.Part.Status, joined.Part.Run, joined.Part.Ref, joined.Part.Digest, joined.Part.Reason
+			unseen.Tasks[i], unseen.History = kept, append(unseen.History, note)
+			end, d := execution.Conclude(unseen, now)
+			if last := i == 1; (d == execution.Transition) != last {
+				t.Errorf("%v: after part %d: %s", ends, i, d)
+			} else if last {
+				unseen = unseen.With(end)
+			}
+			if _, d := execution.Conclude(unseen, now); d != execution.NoOp {
+				t.Errorf("%v: concluded twice: %s", ends, d)
+			}
+		}
+		seen.History, unseen.History = nil, nil // the one has a note more
+		if !reflect.DeepEqual(seen, unseen) {
+			t.Errorf("%v:\nseen   %+v\nunseen %+v", ends, seen, unseen)
+		}
+	}
+}
+
+func TestOnlyAPartTellsItsPlace(t *testing.T) {
+	for id, want := range map[string]int{
+		"82f3:0": 0, "82f3:89": 89, "82f3:90": -1, "82f3:-1": -1, "82f3:+1": -1, "82f3:01": -1, "82f3:": -1, "82f3": -1, "82f4:1": -1, "82f3:1:1": -1,
+	} {
+		joined, _, ok := execution.Unseen("82f3", execution.Part{ExecutionID: id, Status: execution.Completed}, now)
+		if ok != (want >= 0) || ok && joined.Index != want {
+			t.Errorf("%s: %d, %t", id, joined.Index, ok)
+		}
+	}
+}
+
+// The last part was joined, and whoever did it died: the next one ends the whole.
+func TestWhatIsJoinedAgainEndsTheWholeIfNobodyHas(t *testing.T) { // E1 E4
+	e := orchestration(t, 1)
+	e.Tasks[0] = part(0, execution.Completed, 1)
+	change, d, err := execution.Join(e, part(0, execution.Completed, 1), now)
+	if d != execution.Transition || err != nil || change.Status != execution.Completed || change.Joined != nil {
+		t.Errorf("%s, %v, %+v", d, err, change)
+	}
+}
+
+// A part that fails again and again leaves no endless history, and its end is joined
+// all the same.
+func TestTheHistoryIsBoundedAgainstPartsThatFailAgain(t *testing.T) {
+	e := orchestration(t, execution.MaxParts)
+	for run := 1; run <= 10; run++ {
+		for i := range execution.MaxParts {
+			change, d, err := execution.Join(e, part(i, execution.Failed, run), now)
+			if err != nil || d == execution.NoOp {
+				t.Fatalf("run %d of part %d: %s, %v", run, i, d, err)
+			}
+			e = e.With(change)
+		}
+	}
+	if len(e.History) > 64+execution.MaxParts || e.Tasks[89].Run != 10 || e.Status != execution.Failed {
+		t.Errorf("%d notes, %s, %+v", len(e.History), e.Status, e.Tasks[89])
 	}
 }
 

@@ -13,7 +13,7 @@ type Change struct {
 	EndedAt time.Time
 	Result  *Result  // nil: unchanged
 	Failure *Failure // nil: unchanged
-	Note    Note     // appended to the history
+	Note    Note     // appended to the history; zero: nothing is
 
 	// Joined is set by the end of a part of an orchestration.
 	Joined *Joined

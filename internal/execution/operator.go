@@ -32,6 +32,16 @@ func Cancel(stands Execution, o Operator, now time.Time) (Change, Decision, erro
 	return Change{}, Refusal, fmt.Errorf("it is %s: only what is RUNNING can be cancelled", stands.Status)
 }
 
+// CancelledBy is who has cancelled an execution, and why.
+func (e Execution) CancelledBy() Operator {
+	for _, n := range e.History {
+		if n.To == Cancelled {
+			return Operator{n.By, n.Detail}
+		}
+	}
+	return Operator{}
+}
+
 var errOfParts = errors.New("it is made of parts: replay or resolve those that failed, and it follows")
 
 // uncertain are the reasons after which nobody knows of an effect, whatever the

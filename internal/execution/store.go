@@ -28,6 +28,10 @@ type Store interface {
 	Load(ctx context.Context, id string) (Stored, error)
 	// Change applies a transition in one conditional patch, or message.ErrConflict.
 	Change(ctx context.Context, id string, change Change, unchanged ETag) (ETag, error)
+	// Join writes the end of a part into its orchestration in one conditional patch, and
+	// shows what stands then: message.ErrConflict unless the part stands there, at its
+	// place, and as running.
+	Join(ctx context.Context, id string, j Joined, n Note) (Stored, error)
 	// Reopen applies a replay and writes the outbox entry of its run in one
 	// transactional batch, or neither: message.ErrConflict if what stands has changed.
 	Reopen(ctx context.Context, id string, change Change, entry Entry, unchanged ETag) (ETag, error)

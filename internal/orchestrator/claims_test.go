@@ -3,6 +3,7 @@ package orchestrator_test
 import (
 	"context"
 	"net/http"
+	"slices"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -19,7 +20,7 @@ const lease = 5 * time.Minute
 
 // deadLetters is a dead-letter queue that was looked into so often.
 type deadLetters struct {
-	all []message.Dead // changed by a test before anybody looks
+	all []message.Dead // changed by a test before anybody looks, and by Discard
 
 	mu     sync.Mutex
 	browse int
@@ -36,6 +37,14 @@ func (d *deadLetters) Browse(_ context.Context, from int64, limit int) ([]messag
 		}
 	}
 	return page, nil
+}
+
+func (d *deadLetters) Discard(_ context.Context, meant func(message.Dead) bool, most int) (removed int, err error) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	before := len(d.all)
+	d.all = slices.DeleteFunc(d.all, meant)
+	return before - len(d.all), nil
 }
 
 // bury has the broker give up the task of an execution's run.

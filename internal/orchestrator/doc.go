@@ -35,7 +35,8 @@
 //	    come to.
 //	E7  A replay is one batch of execution and outbox entry; a second one is a no-op.
 //	    A resolve writes the claim and then the execution, and goes on where it was
-//	    cut off.
+//	    cut off. The dead letters of both are removed, best effort.
 //	E8  A cancel takes the version that was seen. The execution ends first, and then,
-//	    best effort, its claim.
+//	    best effort, its claim. Of an orchestration the parts are cancelled, and those
+//	    that have not begun never will.
 package orchestrator

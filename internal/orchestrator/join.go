@@ -24,37 +24,49 @@ func (o *Orchestrator) fanOut(ctx context.Context, e execution.Execution, entrie
 	}
 }
 
-// begin makes the execution of one part and forgets its outbox entry. If it stands
-// already, its own outbox entry says whether its task was sent; if its id was taken by
-// another execution before, the part has failed.
+// begin makes the execution of one part, sends its task, and then forgets the outbox
+// entry, which is the orchestration's: the part has none of its own, so it costs what
+// every execution does. One create decides between whoever begins a part and whoever
+// cancels it before it began.
 func (o *Orchestrator) begin(ctx context.Context, e execution.Execution, entry execution.Entry) error {
 	if e.Status != execution.Running {
-		return o.Store.Sent(ctx, entry) // cancelled before it began
+		if e.Status == execution.Cancelled {
+			if err := o.cancelPart(ctx, e, entry.Part, e.CancelledBy()); err != nil {
+				return fmt.Errorf("cancel %s: %w", entry.Part, err)
+			}
+		}
+		return o.Store.Sent(ctx, entry)
 	}
 	part, err := e.Begin(entry.Part, time.Now().UTC())
 	if err != nil {
 		return err
 	}
-	first := execution.OutboxEntry(part.ExecutionID, message.TaskMessageID(part.ExecutionID, 1), 1)
-	ticket, err := o.Store.Create(ctx, part, first)
-	switch {
-	case errors.Is(err, message.ErrExists):
-		stands, err := o.Store.Load(ctx, part.ExecutionID)
-		if err != nil {
-			return fmt.Errorf("load %s: %w", part.ExecutionID, err)
-		}
-		if stands.Execution.Orchestration != e.ExecutionID {
-			taken := execution.Part{ExecutionID: part.ExecutionID, Status: execution.Failed, Run: 1, Reason: message.IdempotencyKeyReused}
-			if err := o.join(ctx, e.ExecutionID, taken); err != nil {
-				return err
-			}
-		}
-	case err != nil:
+	ticket, err := o.Store.Create(ctx, part)
+	if errors.Is(err, message.ErrExists) {
+		return o.begun(ctx, e, entry)
+	}
+	if err != nil {
 		return fmt.Errorf("begin %s: %w", entry.Part, err)
-	default:
-		if err := o.dispatch(ctx, part, first, ticket); err != nil {
-			o.Log.LogAttrs(ctx, slog.LevelWarn, "dispatch is left to the relay", slog.String("task", part.ExecutionID), slog.Any("err", err))
+	}
+	return o.dispatch(ctx, part, entry, ticket)
+}
+
+// begun goes on with a part whose id is taken. As long as the entry stands, nobody
+// knows that its task was sent (E6); of an execution that is another's, the part has
+// failed; and one that was cancelled before it began needs no task.
+func (o *Orchestrator) begun(ctx context.Context, e execution.Execution, entry execution.Entry) error {
+	stands, err := o.Store.Load(ctx, entry.Part)
+	if err != nil {
+		return fmt.Errorf("load %s: %w", entry.Part, err)
+	}
+	switch part := stands.Execution; {
+	case part.Orchestration != e.ExecutionID:
+		taken := execution.Part{ExecutionID: entry.Part, Status: execution.Failed, Run: 1, Reason: message.IdempotencyKeyReused}
+		if err := o.join(ctx, e.ExecutionID, taken); err != nil {
+			return err
 		}
+	case part.Status == execution.Running && part.Run == entry.Run:
+		return o.dispatch(ctx, part, entry, stands.ETag)
 	}
 	return o.Store.Sent(ctx, entry)
 }
@@ -74,26 +86,62 @@ func (o *Orchestrator) joinEvent(ctx context.Context, event message.Event, d exe
 	} else {
 		part.Status, part.Reason = execution.Failed, event.Failed.Reason
 	}
-	return o.join(ctx, event.Orchestration(), part)
+	return o.joinUnseen(ctx, event.Orchestration(), part)
 }
 
-// join writes the end of a part into its orchestration, on the condition that no
-// other part was joined meanwhile: many end at once, and only the last may end it.
+// joinUnseen joins without looking, which the first end of a part needs not. What
+// stands after it is what its answer shows; if it does not fit, look.
+func (o *Orchestrator) joinUnseen(ctx context.Context, id string, part execution.Part) error {
+	joined, note, ok := execution.Unseen(id, part, time.Now().UTC())
+	if !ok {
+		return o.join(ctx, id, part)
+	}
+	stands, err := o.Store.Join(ctx, id, joined, note)
+	switch {
+	case err == nil:
+		return o.conclude(ctx, stands)
+	case lookAgain(err) || errors.Is(err, message.ErrTransient):
+		return o.join(ctx, id, part)
+	}
+	return err
+}
+
+// conclude ends an orchestration whose last part has ended.
+func (o *Orchestrator) conclude(ctx context.Context, stands execution.Stored) error {
+	return o.whole(ctx, stands, stands.Execution.ExecutionID, func(e execution.Execution, now time.Time) (execution.Change, execution.Decision, error) {
+		change, d := execution.Conclude(e, now)
+		return change, d, nil
+	})
+}
+
+// join writes the end of a part into its orchestration, having looked.
 func (o *Orchestrator) join(ctx context.Context, id string, part execution.Part) error {
+	return o.whole(ctx, execution.Stored{}, id, func(e execution.Execution, now time.Time) (execution.Change, execution.Decision, error) {
+		return execution.Join(e, part, now)
+	})
+}
+
+// whole writes what is decided of an orchestration as it stands, on the condition that
+// it still does: it is read where that is not known, or not any more.
+func (o *Orchestrator) whole(ctx context.Context, stands execution.Stored, id string,
+	decide func(execution.Execution, time.Time) (execution.Change, execution.Decision, error),
+) error {
 	for race := range 2 * maxRaces {
 		if race > 0 {
 			if err := pause(ctx, rand.N(time.Duration(race)*20*time.Millisecond)); err != nil {
 				return err
 			}
 		}
-		stands, err := o.Store.Load(ctx, id)
-		if err != nil {
-			return fmt.Errorf("join %s into %s: %w", part.ExecutionID, id, err)
+		if stands.ETag == "" {
+			var err error
+			if stands, err = o.Store.Load(ctx, id); err != nil {
+				return fmt.Errorf("join into %s: %w", id, err)
+			}
 		}
-		change, d, err := execution.Join(stands.Execution, part, time.Now().UTC())
+		change, d, err := decide(stands.Execution, time.Now().UTC())
 		if d == execution.Contradiction {
 			// Nothing that a redelivery could mend, and the part itself has ended well.
-			o.Log.LogAttrs(ctx, slog.LevelError, "part not joined", slog.String("task", part.ExecutionID), slog.Any("err", err))
+			o.Log.LogAttrs(ctx, slog.LevelError, "part not joined", slog.String("execution", id), slog.Any("err", err))
 			return nil
 		}
 		if d == execution.NoOp {
@@ -107,16 +155,19 @@ func (o *Orchestrator) join(ctx context.Context, id string, part execution.Part)
 			return nil
 		}
 		if !lookAgain(err) {
-			return fmt.Errorf("join %s into %s: %w", part.ExecutionID, id, err)
+			return fmt.Errorf("join into %s: %w", id, err)
 		}
+		stands = execution.Stored{}
 	}
-	return fmt.Errorf("join %s into %s: lost %d races: %w", part.ExecutionID, id, 2*maxRaces, message.ErrTransient)
+	return fmt.Errorf("join into %s: lost %d races: %w", id, 2*maxRaces, message.ErrTransient)
 }
 
 // rejoin looks after an orchestration that has been running for long: parts that
-// never began are begun, and ends that were never joined are.
-func (o *Orchestrator) rejoin(ctx context.Context, e execution.Execution) error {
-	var errs []error
+// never began are begun, ends that were never joined are, and what all parts have
+// ended is ended.
+func (o *Orchestrator) rejoin(ctx context.Context, stands execution.Stored) error {
+	e := stands.Execution
+	errs := []error{o.conclude(ctx, stands)}
 	for _, p := range e.Tasks {
 		if p.Status == execution.Completed || ctx.Err() != nil {
 			continue
@@ -144,7 +195,7 @@ func (o *Orchestrator) rejoinFailed(ctx context.Context, id string) error {
 	if err != nil || len(stands.Execution.Tasks) == 0 || stands.Execution.Status != execution.Failed {
 		return err
 	}
-	return o.rejoin(ctx, stands.Execution)
+	return o.rejoin(ctx, stands)
 }
 
 // joinEnded joins an execution as it stands.
@@ -182,22 +233,54 @@ func (o *Orchestrator) cancelParts(ctx context.Context, e execution.Execution, b
 			o.Log.LogAttrs(ctx, slog.LevelWarn, "parts not cancelled in time", slog.String("task", e.ExecutionID), slog.Int("parts", len(e.Tasks)-i))
 			return
 		}
-		if err := o.cancelPart(ctx, p.ExecutionID, by); err != nil {
+		if err := o.cancelPart(ctx, e, p.ExecutionID, by); err != nil {
 			o.Log.LogAttrs(ctx, slog.LevelWarn, "part not cancelled", slog.String("task", p.ExecutionID), slog.Any("err", err))
 		}
 	}
 }
 
-func (o *Orchestrator) cancelPart(ctx context.Context, id string, by execution.Operator) error {
-	stands, _, err := o.operate(ctx, id, o.cancelling(by, tags{}))
-	if _, ended := errors.AsType[problem](err); ended || errors.Is(err, message.ErrNotFound) {
-		return nil // or it has not begun, and will not
+// cancelPart cancels a part as it stands. One that has not begun is made, cancelled:
+// whoever is about to begin it meets that, and sends nothing. An execution that had
+// its id before is another's, and is left alone.
+func (o *Orchestrator) cancelPart(ctx context.Context, e execution.Execution, id string, by execution.Operator) error {
+	cancel := o.cancelling(by, tags{})
+	cancel.next = func(stands execution.Execution, now time.Time) (execution.Change, execution.Decision, error) {
+		if stands.Orchestration != e.ExecutionID {
+			return execution.Change{}, execution.Refusal, errors.New("it is no part of " + e.ExecutionID)
+		}
+		return execution.Cancel(stands, by, now)
 	}
-	if err != nil {
-		return err
+	for range maxRaces {
+		stands, _, err := o.operate(ctx, id, cancel)
+		if _, refused := errors.AsType[problem](err); refused {
+			return nil // it has ended
+		}
+		if err == nil {
+			o.cancelled(ctx, stands.Execution, by)
+			return nil
+		}
+		if !errors.Is(err, message.ErrNotFound) {
+			return err
+		}
+		now := time.Now().UTC()
+		part, err := e.Begin(id, now)
+		if err != nil {
+			return err
+		}
+		change, _, err := execution.Cancel(part, by, now)
+		if err != nil {
+			return err
+		}
+		part = part.With(change)
+		if _, err = o.Store.Create(ctx, part); err == nil {
+			o.joinNow(ctx, part)
+			return nil
+		}
+		if !errors.Is(err, message.ErrExists) && !errors.Is(err, message.ErrUnknown) {
+			return err
+		}
 	}
-	o.cancelled(ctx, stands.Execution, by)
-	return nil
+	return fmt.Errorf("cancel %s: lost %d races: %w", id, maxRaces, message.ErrTransient)
 }
 
 // pause waits, or says why the context ended first.

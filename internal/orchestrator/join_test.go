@@ -7,6 +7,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"oneeffect/emulator/control"
@@ -336,6 +337,165 @@ func TestAPartWhoseIDIsTakenHasFailed(t *testing.T) { // C7
 		e := b.load(t, "82f3").Execution
 		if e.Status != execution.Failed || e.Tasks[1].Reason != message.IdempotencyKeyReused {
 			t.Errorf("the whole is %s, its parts %+v", e.Status, e.Tasks)
+		}
+	})
+}
+
+// The end of the whole is not written with its last part: the redelivery writes it, or
+// the reconciler if there is none.
+func TestAnEndThatWasCutOffIsMadeGood(t *testing.T) { // E1 E4
+	for name, heal := range map[string]func(t *testing.T, b *bench, event message.Event){
+		"by the redelivery": func(t *testing.T, b *bench, event message.Event) {
+			if s := b.deliver(t, event, 2); s.Action != message.Complete {
+				t.Errorf("%s %s", s.Action, s.Reason)
+			}
+		},
+		"by the reconciler": func(t *testing.T, b *bench, _ message.Event) {
+			time.Sleep(b.ReconcileAge)
+			b.reconcileFor(t, 2*b.ReconcilePeriod)
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			inBubble(t, func(t *testing.T, b *bench) {
+				part := b.several(t, 1)[0]
+				event := ending(b.tasks(t)[part], "")
+				// Its second patch is the end of the whole.
+				b.arm(t, control.Rule{Name: "end", Match: control.Match{Operation: "patch", Key: "82f3"}, Nth: 2, Do: "answer", Status: 403})
+				if s := b.deliver(t, event, 1); s.Action == message.Complete {
+					t.Fatalf("%s, although the whole has not ended", s.Action)
+				}
+				if e := b.load(t, "82f3").Execution; e.Status != execution.Running || e.Tasks[0].Status != execution.Completed {
+					t.Fatalf("%s, %+v", e.Status, e.Tasks)
+				}
+				if err := b.hub.Disarm("end"); err != nil {
+					t.Fatal(err)
+				}
+				heal(t, b, event)
+				if e := b.load(t, "82f3").Execution; e.Status != execution.Completed {
+					t.Errorf("%s", e.Status)
+				}
+			})
+		})
+	}
+}
+
+// The answer to a join is lost, before or after it was made: it is made once.
+func TestALostAnswerToAJoinIsOneJoin(t *testing.T) { // E1
+	for _, when := range []string{"before", "after"} {
+		t.Run(when, func(t *testing.T) {
+			inBubble(t, func(t *testing.T, b *bench) {
+				part := b.several(t, 1)[0]
+				event := ending(b.tasks(t)[part], "")
+				b.arm(t, control.Rule{Match: control.Match{Operation: "patch", Key: "82f3"}, When: when, Do: "drop", Times: 1})
+				if s := b.deliver(t, event, 1); s.Action != message.Complete {
+					t.Errorf("%s, want it completed", s.Action)
+				}
+				e := b.load(t, "82f3").Execution
+				joined := 0
+				for _, n := range e.History {
+					if n.Detail == "82f3:0" {
+						joined++
+					}
+				}
+				if e.Status != execution.Completed || joined != 1 {
+					t.Errorf("%s, joined %d times: %+v", e.Status, joined, e.History)
+				}
+			})
+		})
+	}
+}
+
+// Somebody cancels an orchestration while its parts are being begun. One create
+// decides for each of them, and none runs.
+func TestACancelThatMeetsTheFanOutCancelsEveryPart(t *testing.T) { // E8 E6
+	for _, when := range []string{"before", "after"} {
+		t.Run("the second part is begun, "+when, func(t *testing.T) {
+			inBubble(t, func(t *testing.T, b *bench) {
+				b.arm(t, control.Rule{Name: "slow", Match: control.Match{Operation: "batch", Key: "82f3:1"}, When: when, Do: "hold", Times: 1})
+				created := make(chan int, 1)
+				go func() {
+					created <- b.ask(http.MethodPost, "/v1/executions", `{"executionId":"82f3","tasks":[{"type":"t"},{"type":"t"},{"type":"t"}]}`).Code
+				}()
+				synctest.Wait()
+				b.cancel(t, "82f3")
+				if err := b.hub.Release("slow", control.Release{Action: "go"}); err != nil {
+					t.Fatal(err)
+				}
+				if code := <-created; code != http.StatusCreated {
+					t.Errorf("answered %d", code)
+				}
+				b.relayFor(t, 2*time.Minute)
+				for i, p := range b.load(t, "82f3").Execution.Tasks {
+					if s := b.load(t, p.ExecutionID).Execution.Status; s != execution.Cancelled || p.Status != execution.Cancelled {
+						t.Errorf("part %d is %s, in the whole %s", i, s, p.Status)
+					}
+					if task, sent := b.tasks(t)[p.ExecutionID]; sent && b.claim(t, p.ExecutionID).Status != claim.Cancelled {
+						t.Errorf("somebody may run %+v", task)
+					}
+				}
+				if left := b.unsent(t); len(left) > 0 {
+					t.Errorf("%d entries are left", len(left))
+				}
+			})
+		})
+	}
+}
+
+// Whoever cancelled it died before its parts: the relay meets their entries.
+func TestTheRelayCancelsThePartsOfWhatWasCancelled(t *testing.T) { // E8 E6
+	inBubble(t, func(t *testing.T, b *bench) {
+		b.orchestrate(t, "82f3", 2)
+		stands := b.load(t, "82f3")
+		change, _, err := execution.Cancel(stands.Execution, execution.Operator{Name: "ada", Reason: "no more"}, time.Now().UTC())
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := b.Store.Change(t.Context(), "82f3", change, stands.ETag); err != nil {
+			t.Fatal(err)
+		}
+		b.relayFor(t, 2*time.Minute)
+		for _, id := range []string{"82f3:0", "82f3:1"} {
+			e := b.load(t, id).Execution
+			if last := e.History[len(e.History)-1]; e.Status != execution.Cancelled || last.By != "ada" || last.Detail != "no more" {
+				t.Errorf("%s is %s, %+v", id, e.Status, last)
+			}
+		}
+		if len(b.tasks(t)) > 0 || len(b.unsent(t)) > 0 {
+			t.Errorf("sent %v, %d entries left", b.tasks(t), len(b.unsent(t)))
+		}
+	})
+}
+
+// An execution that had the id of a part before is somebody else's.
+func TestCancellingTheWholeLeavesWhoeverHadAPartsIDBefore(t *testing.T) { // E8 C7
+	inBubble(t, func(t *testing.T, b *bench) {
+		b.create(t, "82f3:1")
+		b.several(t, 2)
+		b.cancel(t, "82f3")
+		if s := b.load(t, "82f3:1").Execution.Status; s != execution.Running {
+			t.Errorf("the other's execution is %s", s)
+		}
+		if s := b.load(t, "82f3:0").Execution.Status; s != execution.Cancelled {
+			t.Errorf("the part is %s", s)
+		}
+	})
+}
+
+// A crash between the begin of a part and its task leaves the orchestration's entry,
+// and with it the relay sends.
+func TestAPartThatWasBegunAndNotSentIsSentByTheRelay(t *testing.T) { // E6
+	inBubble(t, func(t *testing.T, b *bench) {
+		b.failSends(message.ErrTransient)
+		ids := b.several(t, 2)
+		b.failSends(nil)
+		b.relayFor(t, 2*time.Minute)
+		for _, id := range ids {
+			if task, sent := b.tasks(t)[id]; !sent || task.ExecutionETag != string(b.load(t, id).ETag) || task.Orchestration != "82f3" {
+				t.Errorf("%s: %t %+v", id, sent, task)
+			}
+		}
+		if len(b.sent) != 2 || len(b.unsent(t)) > 0 {
+			t.Errorf("%d tasks, %d entries left", len(b.sent), len(b.unsent(t)))
 		}
 	})
 }

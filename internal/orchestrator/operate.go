@@ -184,6 +184,7 @@ func (o *Orchestrator) replay(w http.ResponseWriter, r *http.Request) {
 		o.fail(w, r, err)
 		return
 	}
+	o.clearing.add(stands.Execution, stands.Execution.Run-1)
 	if e := stands.Execution; done {
 		if err := o.dispatch(withTraceparent(r.Context(), e.TraceParent), e, entry(e.Run), stands.ETag); err != nil {
 			o.Log.LogAttrs(r.Context(), slog.LevelWarn, "dispatch is left to the relay", slog.String("task", id), slog.Any("err", err))
@@ -236,6 +237,7 @@ func (o *Orchestrator) resolve(w http.ResponseWriter, r *http.Request) {
 		o.fail(w, r, err)
 		return
 	}
+	o.clearing.add(stands.Execution, stands.Execution.Run)
 	ctx, stop := o.followUp(r.Context())
 	defer stop()
 	o.joinNow(ctx, stands.Execution)

@@ -35,7 +35,8 @@ type Orchestrator struct {
 	FollowPeriod time.Duration // how often the change feed is read when nothing changes
 	FollowWindow time.Duration // how far back the index of the newest executions begins
 
-	index index
+	index    index
+	clearing clearing
 }
 
 // maxRaces bounds one transition: races lost to other writers of the execution.

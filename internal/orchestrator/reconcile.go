@@ -204,7 +204,7 @@ func (r *reconciler) lookAtOldOne(ctx context.Context, id string) error {
 	case stands.Execution.Status != execution.Running:
 		return nil
 	case len(stands.Execution.Tasks) > 0:
-		return r.rejoin(ctx, stands.Execution)
+		return r.rejoin(ctx, stands)
 	}
 	found, err := r.look(ctx, stands, "")
 	if err != nil || found != claim.FoundNobody {

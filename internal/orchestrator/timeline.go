@@ -31,6 +31,7 @@ type timeline struct {
 	Failure     *execution.Failure `json:"failure,omitzero"`
 	Claim       *claimView         `json:"claim,omitzero"` // none: nobody has taken the task yet
 	Dispatches  []dispatched       `json:"dispatches"`
+	Redispatch  *redispatched      `json:"redispatched,omitzero"` // none: its run was never sent again for its age
 	Entries     []moment           `json:"entries"`
 }
 
@@ -64,6 +65,14 @@ type dispatched struct {
 	State     string `json:"state"` // waiting: it stands in the outbox; sent: it does not any more
 }
 
+// redispatched is how often the task of a run was sent again since nobody worked on it
+// (E5).
+type redispatched struct {
+	Run        int   `json:"run"`
+	Times      int   `json:"times"`
+	AgeSeconds int64 `json:"ageSeconds"` // since the last time, by the store's clock
+}
+
 // moment is one entry of the history of an execution, or one grant of its claim.
 type moment struct {
 	At     time.Time        `json:"at,omitzero"`
@@ -90,26 +99,47 @@ func (o *Orchestrator) timeline(w http.ResponseWriter, r *http.Request) {
 		o.fail(w, r, err)
 		return
 	}
-	waiting, err := o.Views.Outbox(r.Context(), id)
-	if err != nil {
-		o.fail(w, r, err)
-		return
-	}
-	held, err := o.claimOf(r.Context(), id)
-	if err != nil {
-		o.fail(w, r, err)
-		return
-	}
 	e := stands.Execution
+	waiting, err := o.waiting(r.Context(), e)
+	again, err2 := o.redispatched(r.Context(), id)
+	held, err3 := o.claimOf(r.Context(), id)
+	if err := errors.Join(err, err2, err3); err != nil {
+		o.fail(w, r, err)
+		return
+	}
 	t := timeline{
 		ExecutionID: id, Type: e.Type, Status: e.Status, Run: e.Run, TraceID: traceID(e.TraceParent),
 		CreatedAt: e.CreatedAt, EndedAt: e.EndedAt, Deadline: e.Deadline, NotAfter: e.NotAfter, Asserted: e.Asserted,
-		Result: e.Result, Failure: e.Failure, Dispatches: dispatches(e, waiting), Entries: entries(e.History, nil),
+		Result: e.Result, Failure: e.Failure, Dispatches: dispatches(e, waiting), Redispatch: again, Entries: entries(e.History, nil),
 	}
 	if held != nil {
 		t.Claim, t.Entries = viewOf(*held), entries(e.History, held.Claim.Attempts)
 	}
 	o.writeJSON(w, r, http.StatusOK, t)
+}
+
+// waiting are the outbox entries of an execution's tasks: its own, and of a part the
+// one that its orchestration has for it.
+func (o *Orchestrator) waiting(ctx context.Context, e execution.Execution) ([]execution.Entry, error) {
+	entries, err := o.Views.Outbox(ctx, e.ExecutionID)
+	if err != nil || e.Orchestration == "" {
+		return entries, err
+	}
+	whole, err := o.Views.Outbox(ctx, e.Orchestration)
+	for _, entry := range whole {
+		if entry.Part == e.ExecutionID {
+			entries = append(entries, entry)
+		}
+	}
+	return entries, err
+}
+
+func (o *Orchestrator) redispatched(ctx context.Context, id string) (*redispatched, error) {
+	counted, err := o.Store.Redispatched(ctx, id)
+	if errors.Is(err, message.ErrNotFound) {
+		return nil, nil
+	}
+	return &redispatched{counted.Redispatch.Run, counted.Redispatch.Count, int64(counted.Age / time.Second)}, err
 }
 
 // claimOf reads an execution's claim; nil: there is none.

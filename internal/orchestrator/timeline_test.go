@@ -78,6 +78,39 @@ func TestATimelineOfAnOrchestrationShowsNoTaskOfItsOwn(t *testing.T) {
 	})
 }
 
+func TestATimelineShowsThatATaskWasSentAgain(t *testing.T) { // E5
+	inBubble(t, func(t *testing.T, b *bench) {
+		b.runs(t, "82f3", 1)
+		show := func() string { return b.ask(http.MethodGet, "/v1/executions/82f3/timeline", "").Body.String() }
+		if line := show(); strings.Contains(line, "redispatched") {
+			t.Errorf("before: %s", line)
+		}
+		for times, age := range []time.Duration{b.ReconcileAge, 2 * b.ReconcileAge} {
+			time.Sleep(age)
+			b.reconcileFor(t, oneRound)
+			if line, want := show(), fmt.Sprintf(`"redispatched":{"run":1,"times":%d,"ageSeconds":`, times+1); !strings.Contains(line, want) {
+				t.Errorf("%s, want %s", line, want)
+			}
+		}
+	})
+}
+
+// The entry of a part stands in its orchestration.
+func TestATimelineOfAPartShowsThatItsTaskWaits(t *testing.T) {
+	inBubble(t, func(t *testing.T, b *bench) {
+		b.failSends(message.ErrTransient)
+		part := b.several(t, 2)[1]
+		if w := b.ask(http.MethodGet, "/v1/executions/"+part+"/timeline", ""); !strings.Contains(w.Body.String(), `"dispatches":[{"run":1,"messageId":"82f3:1","state":"waiting"}]`) {
+			t.Errorf("%d %s", w.Code, w.Body)
+		}
+		b.failSends(nil)
+		b.relayFor(t, 2*time.Minute)
+		if w := b.ask(http.MethodGet, "/v1/executions/"+part+"/timeline", ""); !strings.Contains(w.Body.String(), `"state":"sent"`) {
+			t.Errorf("%d %s", w.Code, w.Body)
+		}
+	})
+}
+
 // dies puts a message into the dead-letter queue.
 func (b *bench) dies(run int, payload, reason string) {
 	b.t.Helper()

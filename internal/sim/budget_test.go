@@ -37,6 +37,10 @@ func (w *world) spend(taskType string, before func()) map[string]int {
 	w.until("the transition", transitionOf("82f3"))
 	w.until("the event is settled", onBroker("settled", subscription, "82f3/completed"))
 	synctest.Wait()
+	return w.spentSince(from)
+}
+
+func (w *world) spentSince(from uint64) map[string]int {
 	spent := map[string]int{}
 	for _, e := range w.hub.Events(from) {
 		switch {
@@ -125,4 +129,31 @@ func TestABudgetThatIsExceededIsFound(t *testing.T) {
 			})
 		})
 	}
+}
+
+// A part of an orchestration costs what every execution does, and one patch for the
+// join; the whole costs its batch and its own end. Nothing is read.
+func TestAPartCostsOnePatchMore(t *testing.T) {
+	const parts = 3
+	story(t, func(t *testing.T, w *world) {
+		w.orchestrator()
+		w.worker("worker-1")
+		w.submit(`{"executionId":"first","type":"customer.create","payload":{}}`)
+		w.until("the first event is settled", onBroker("settled", subscription, "first/completed"))
+		synctest.Wait()
+		from := w.hub.Last()
+		w.submit(`{"executionId":"82f3","tasks":[{"type":"customer.create"},{"type":"customer.create"},{"type":"customer.create"}]}`)
+		for i := range parts {
+			w.until("an event is settled", onBroker("settled", subscription, fmt.Sprintf("82f3:%d/completed", i)))
+		}
+		synctest.Wait()
+		want := map[string]int{"orchestrator batch": 1, "orchestrator patch": 1} // of the whole
+		for what, times := range budget(1, 1) {
+			want[what] += parts * times
+		}
+		want["orchestrator patch"] += parts
+		for _, difference := range differences(w.spentSince(from), want) {
+			t.Error(difference)
+		}
+	})
 }

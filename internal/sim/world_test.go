@@ -243,7 +243,7 @@ func (w *world) orchestratorAs(id string, listens bool) {
 		Log: w.log(id),
 	}
 	w.api = o
-	parts := []func(context.Context) error{o.Relay, o.Reconcile}
+	parts := []func(context.Context) error{o.Relay, o.Reconcile, o.Clear}
 	receiver := servicebus.Receiver{
 		Client: bus, Topic: message.TaskEvents, Subscription: message.Orchestrator, Slots: 4, LockDuration: lock,
 		SettleTimeout: 10 * time.Second, Grace: 80 * time.Second, Log: w.log(id),

@@ -16,7 +16,7 @@ var ofExecutions = []variant{
 	},
 	{
 		"E1", "a ticket decides by itself", "cosmos/execution.go",
-		`		patch.SetCondition("FROM c WHERE c.status = '" + string(change.From) + "'")
+		`		p.SetCondition("FROM c WHERE c.status = '" + string(change.From) + "'")
 `, ``,
 		"cosmos.TestAChangeLeavesTheStateThatItSays",
 	},
@@ -24,6 +24,50 @@ var ofExecutions = []variant{
 		"E1", "a transition whose answer was lost is not looked after", "orchestrator/orchestrator.go",
 		`errors.Is(err, message.ErrConflict) || errors.Is(err, message.ErrUnknown) ||`, `errors.Is(err, message.ErrConflict) ||`,
 		"orchestrator.TestALostAnswerToATransitionIsOneTransition",
+	},
+	{
+		"E1", "a part is joined whether it has ended before or not", "cosmos/execution.go",
+		` + "' AND " + part + ".status = '" + string(execution.Running) + "'")`, ` + "'")`,
+		"cosmos.TestAPartIsJoinedOnceWithoutALook",
+	},
+	{
+		"E1", "whoever joins the last part again ends nothing", "execution/join.go",
+		`		change, d := Conclude(stands, now)
+		return change, d, nil`, `		return Change{}, NoOp, nil`,
+		"execution.TestWhatIsJoinedAgainEndsTheWholeIfNobodyHas",
+	},
+	{
+		"E4", "parts that have all ended end nothing where that was cut off", "orchestrator/join.go",
+		`	errs := []error{o.conclude(ctx, stands)}`, `	var errs []error`,
+		"orchestrator.TestAnEndThatWasCutOffIsMadeGood",
+	},
+	{
+		"E6", "a part that was begun is taken for sent", "orchestrator/join.go",
+		`	case part.Status == execution.Running && part.Run == entry.Run:
+		return o.dispatch(ctx, part, entry, stands.ETag)
+`, ``,
+		"orchestrator.TestAPartThatWasBegunAndNotSentIsSentByTheRelay",
+	},
+	{
+		"E8", "a part that had not begun runs although the whole is cancelled", "orchestrator/join.go",
+		`		if !errors.Is(err, message.ErrNotFound) {
+			return err
+		}
+		now`, `		if err != nil {
+			return nil
+		}
+		now`,
+		"orchestrator.TestACancelThatMeetsTheFanOutCancelsEveryPart",
+	},
+	{
+		"E8", "whoever had a part's id before is cancelled with the whole", "orchestrator/join.go",
+		`		if stands.Orchestration != e.ExecutionID {`, `		if stands.Orchestration != e.ExecutionID && stands.Orchestration != "" {`,
+		"orchestrator.TestCancellingTheWholeLeavesWhoeverHadAPartsIDBefore",
+	},
+	{
+		"E7", "a dead letter that asks for something else is removed too", "orchestrator/clear.go",
+		`	return err == nil && asked == dealt.request`, `	return err == nil && asked != ""`,
+		"orchestrator.TestTheDeadLettersOfWhatWasReplayedOrResolvedAreRemoved",
 	},
 	{
 		"E2", "another result is taken for the same", "execution/next.go",
