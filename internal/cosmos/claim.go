@@ -112,8 +112,7 @@ func (r *claimRecord) write(ctx context.Context, o operation, c claim.Claim, sen
 }
 
 func (r *claimRecord) do(ctx context.Context, o operation, send func(context.Context, *azcosmos.ContainerClient) error) error {
-	o.name += " " + r.id
-	o.session = r.session
+	o.id, o.session = r.id, r.session
 	err := r.d.onItems(ctx, &o, containerClaims, send)
 	r.session = o.session
 	return err

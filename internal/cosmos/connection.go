@@ -19,6 +19,7 @@ import (
 // the account, and of none for five minutes if it tried in vain (K7).
 type connection struct {
 	client     *azcosmos.Client
+	items      map[string]*azcosmos.ContainerClient // of every container
 	discovered atomic.Bool
 }
 
@@ -48,6 +49,12 @@ func (d *Database) connect() (*connection, error) {
 	}
 	if err != nil {
 		return nil, fmt.Errorf("%w: %w", message.ErrRefused, err)
+	}
+	c.items = make(map[string]*azcosmos.ContainerClient, len(containers))
+	for _, one := range containers {
+		if c.items[one.id], err = c.client.NewContainer(d.options.Database, one.id); err != nil { // no I/O
+			return nil, fmt.Errorf("%w: %w", message.ErrRefused, err)
+		}
 	}
 	d.current = c
 	return c, nil

@@ -75,21 +75,21 @@ func (d *Database) Setup(ctx context.Context) error {
 
 func (d *Database) create(ctx context.Context) error {
 	err := d.do(ctx, &operation{name: "create database " + d.options.Database, write: true, create: true},
-		func(ctx context.Context, client *azcosmos.Client) error {
-			_, err := client.CreateDatabase(ctx, azcosmos.DatabaseProperties{ID: d.options.Database}, nil)
+		func(ctx context.Context, c *connection) error {
+			_, err := c.client.CreateDatabase(ctx, azcosmos.DatabaseProperties{ID: d.options.Database}, nil)
 			return err
 		})
 	if err != nil && !errors.Is(err, message.ErrExists) {
 		return err
 	}
-	for _, c := range containers {
-		err := d.do(ctx, &operation{name: "create container " + c.id, write: true, create: true},
-			func(ctx context.Context, client *azcosmos.Client) error {
-				database, err := client.NewDatabase(d.options.Database)
+	for _, want := range containers {
+		err := d.do(ctx, &operation{name: "create container " + want.id, write: true, create: true},
+			func(ctx context.Context, c *connection) error {
+				database, err := c.client.NewDatabase(d.options.Database)
 				if err != nil {
 					return err
 				}
-				_, err = database.CreateContainer(ctx, c.properties(), nil)
+				_, err = database.CreateContainer(ctx, want.properties(), nil)
 				return err
 			})
 		if err != nil && !errors.Is(err, message.ErrExists) {

@@ -20,7 +20,7 @@ func (o *operation) translate(err error) error {
 		return nil
 	}
 	if errors.Is(err, message.ErrRefused) {
-		return fmt.Errorf("%s: %w", o.name, err) // an answer that was read and is of no use
+		return fmt.Errorf("%s: %w", o.what(), err) // an answer that was read and is of no use
 	}
 	meaning, cause := message.ErrTransient, err
 	if rolledBack, ok := errors.AsType[refusal](err); ok {
@@ -36,7 +36,7 @@ func (o *operation) translate(err error) error {
 	case !o.reached && !errors.Is(meaning, message.ErrTransient) && !errors.Is(meaning, message.ErrRefused):
 		meaning = message.ErrRefused // of the account itself, not of a record
 	}
-	return fmt.Errorf("%s: %w: %w", o.name, meaning, cause)
+	return fmt.Errorf("%s: %w: %w", o.what(), meaning, cause)
 }
 
 // refusal is the status of one operation of a batch that was rolled back.

@@ -9,6 +9,8 @@ import (
 
 	"github.com/Azure/azure-sdk-for-go/sdk/azcore"
 	"github.com/Azure/azure-sdk-for-go/sdk/data/azcosmos"
+
+	"oneeffect/internal/message"
 )
 
 const (
@@ -20,6 +22,7 @@ const (
 // operation is one call to the service, with the attempts that the SDK makes of it.
 type operation struct {
 	name   string // verb and object, for errors
+	id     string // of the object, where the name does not say it
 	write  bool
 	create bool // a write that finds nothing, so that a 404 is about its container
 
@@ -84,15 +87,23 @@ func (e lostWrite) Error() string { return e.cause.Error() }
 // NonRetriable is what azcore's retry policy asks an error for.
 func (e lostWrite) NonRetriable() {}
 
+// what is the operation in words.
+func (o *operation) what() string {
+	if o.id == "" {
+		return o.name
+	}
+	return o.name + " " + o.id
+}
+
 // do carries out one operation within its bound.
-func (d *Database) do(ctx context.Context, o *operation, send func(context.Context, *azcosmos.Client) error) error {
+func (d *Database) do(ctx context.Context, o *operation, send func(context.Context, *connection) error) error {
 	c, err := d.connect()
 	if err != nil {
-		return fmt.Errorf("%s: %w", o.name, err)
+		return fmt.Errorf("%s: %w", o.what(), err)
 	}
-	ctx, cancel := context.WithTimeout(ctx, d.options.Timeout)
+	ctx, cancel := message.Within(ctx, d.options.Timeout)
 	defer cancel()
-	err = send(context.WithValue(ctx, operationKey{}, o), c.client)
+	err = send(context.WithValue(ctx, operationKey{}, o), c)
 	if err != nil && !c.discovered.Load() {
 		d.forget(ctx, c)
 	}
@@ -101,13 +112,7 @@ func (d *Database) do(ctx context.Context, o *operation, send func(context.Conte
 
 // onItems is do for an operation on the items of a container.
 func (d *Database) onItems(ctx context.Context, o *operation, container string, send func(context.Context, *azcosmos.ContainerClient) error) error {
-	return d.do(ctx, o, func(ctx context.Context, client *azcosmos.Client) error {
-		items, err := client.NewContainer(d.options.Database, container)
-		if err != nil {
-			return err
-		}
-		return send(ctx, items)
-	})
+	return d.do(ctx, o, func(ctx context.Context, c *connection) error { return send(ctx, c.items[container]) })
 }
 
 // versioned makes a success without an ETag an error: the write stands, but nobody

@@ -1,0 +1,16 @@
+package message
+
+import (
+	"context"
+	"time"
+)
+
+// Within bounds a call to the world outside: its context ends after limit at the
+// latest. One whose caller allows no more time than that is bounded already, and is
+// not given a second clock.
+func Within(ctx context.Context, limit time.Duration) (context.Context, context.CancelFunc) {
+	if deadline, bounded := ctx.Deadline(); bounded && time.Until(deadline) <= limit {
+		return ctx, func() {}
+	}
+	return context.WithTimeout(ctx, limit)
+}
