@@ -1,6 +1,7 @@
 package claim
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -18,8 +19,8 @@ var (
 	ErrFenced = fmt.Errorf("fenced: %w", ErrLost)
 )
 
-// Lease is a granted claim. One goroutine makes all its writes, so that none
-// overtakes another: renewals by itself, everything else when asked.
+// Lease is a granted claim. Its writes take turns, so that none overtakes another:
+// renewals by themselves, everything else when asked.
 type Lease struct {
 	desk   *Desk
 	record Record
@@ -29,30 +30,24 @@ type Lease struct {
 	ctx  context.Context // ends with cause ErrLost
 	lose context.CancelCauseFunc
 
-	asks   chan ask
-	stop   chan struct{} // closed by Close
-	ended  chan struct{} // closed when the goroutine has ended
+	turn   chan struct{} // holds a token while nobody writes; whoever has it writes; Close keeps it
+	ending chan struct{} // closed by Close
 	closed sync.Once
 
-	mu    sync.Mutex
-	claim Claim   // as last written or read by us; written by the goroutine only
-	etag  ETag    // of that version; used by the goroutine only
-	asked Reading // before the request of the last applied write was sent
-	alarm *time.Timer
+	mu      sync.Mutex
+	claim   Claim       // as last written or read by us; written in turn only
+	etag    ETag        // of that version; used in turn only
+	asked   Reading     // before the request of the last applied write was sent
+	alarm   *time.Timer // looks whether the lease can still be trusted
+	renewal *time.Timer // set in turn only
 
 	calling bool // a keyless call was licensed by CallStarting and not withdrawn
-}
-
-type ask struct {
-	ctx    context.Context
-	change func(*Claim)
-	reply  chan error
 }
 
 func newLease(t taking) *Lease {
 	l := &Lease{
 		desk: t.desk, record: t.record, owner: t.owner, fence: t.held.Fence,
-		asks: make(chan ask), stop: make(chan struct{}), ended: make(chan struct{}),
+		turn: make(chan struct{}, 1), ending: make(chan struct{}),
 		claim: t.held, etag: t.etag, asked: t.sent,
 	}
 	l.ctx, l.lose = context.WithCancelCause(context.Background())
@@ -60,9 +55,13 @@ func newLease(t taking) *Lease {
 	l.mu.Lock()
 	l.alarm = time.AfterFunc(next, l.expire)
 	l.mu.Unlock()
-	go l.run()
+	l.renewal = time.AfterFunc(l.period(), l.renew)
+	l.turn <- struct{}{}
 	return l
 }
+
+// period is how often a lease is renewed.
+func (l *Lease) period() time.Duration { return cmp.Or(l.desk.Renewal, l.desk.Lease/3) }
 
 // Context ends with cause ErrLost when the lease can no longer be trusted, and
 // when it is closed.
@@ -110,14 +109,15 @@ func (l *Lease) expire() {
 	}
 }
 
-// Close stops the renewals and waits for the goroutine. It writes nothing: a
+// Close stops the renewals and waits for the write in flight. It writes nothing: a
 // lease that was not completed, failed or released ends by itself.
 func (l *Lease) Close() {
 	l.closed.Do(func() {
-		close(l.stop)
+		close(l.ending)
 		l.lose(ErrLost) // and with it a renewal in flight
-		<-l.ended
+		<-l.turn
 		l.alarm.Stop()
+		l.renewal.Stop()
 		l.desk.leave(l.claim.ID)
 	})
 }
@@ -223,52 +223,42 @@ func (l *Lease) trusted(ctx context.Context, change func(*Claim)) error {
 	return l.write(ctx, change)
 }
 
-// write hands a change to the goroutine and waits for it. It is tried until it
-// is proved or ctx ends, and no longer than a lease.
+// write makes a change when its turn has come. It is tried until it is proved or
+// ctx ends, and no longer than a lease.
 func (l *Lease) write(ctx context.Context, change func(*Claim)) error {
-	ctx, cancel := context.WithTimeout(ctx, l.desk.Lease)
+	ctx, cancel := message.Within(ctx, l.desk.Lease)
 	defer cancel()
-	a := ask{ctx, change, make(chan error, 1)}
 	select {
-	case l.asks <- a:
-		return <-a.reply
+	case <-l.turn:
 	case <-ctx.Done():
 		return context.Cause(ctx)
-	case <-l.ended:
+	case <-l.ending:
 		return ErrLost
 	}
+	defer l.pass()
+	return l.apply(ctx, change)
 }
 
-func (l *Lease) run() {
-	defer close(l.ended)
-	period := l.desk.Renewal
-	if period == 0 {
-		period = l.desk.Lease / 3
+// pass ends a turn. Any applied write is a renewal, so the next one is due a period
+// after it. A final state needs none, and trust that has ended gets none.
+func (l *Lease) pass() {
+	if l.claim.Status != InProgress || l.claim.Released || l.ctx.Err() != nil {
+		l.renewal.Stop()
+	} else {
+		l.renewal.Reset(max(l.period()-l.elapsed(l.asked), l.period()/8))
 	}
-	renewal := time.NewTimer(period)
-	defer renewal.Stop()
-	for {
-		select {
-		case <-l.stop:
-			return
-		case a := <-l.asks:
-			a.reply <- l.apply(a.ctx, a.change)
-		case <-renewal.C:
-			l.renew()
-		}
-		// Any applied write is a renewal. A final state needs none, and trust that has
-		// ended gets none.
-		if l.claim.Status != InProgress || l.claim.Released || l.ctx.Err() != nil {
-			renewal.Stop()
-			continue
-		}
-		renewal.Reset(max(period-l.elapsed(l.asked), period/8))
-	}
+	l.turn <- struct{}{}
 }
 
 // renew extends the lease, for no longer than it can be trusted: a renewal must
-// not outlive what it renews.
+// not outlive what it renews. If something else is being written, that renews too.
 func (l *Lease) renew() {
+	select {
+	case <-l.turn:
+	default:
+		return
+	}
+	defer l.pass()
 	left := l.Left()
 	if left <= 0 {
 		return // somebody may hold the claim
@@ -279,10 +269,28 @@ func (l *Lease) renew() {
 	_ = l.apply(ctx, func(*Claim) {})
 }
 
+// sendings are the nonces of one change, and when each was sent.
+type (
+	sendings []sending
+	sending  struct {
+		w  string
+		at Reading
+	}
+)
+
+func (s sendings) under(w string) (Reading, bool) {
+	for _, one := range s {
+		if one.w == w {
+			return one.at, true
+		}
+	}
+	return Reading{}, false
+}
+
 // apply makes one change: write on the condition, and after any doubt read back
 // (C9) until the record proves what became of it, or ctx ends.
 func (l *Lease) apply(ctx context.Context, change func(*Claim)) error {
-	mine := map[string]Reading{} // the nonces of this change, and when each was sent
+	var mine sendings
 	var last error
 	for round := 0; ; round++ {
 		if last != nil {
@@ -302,10 +310,11 @@ func (l *Lease) apply(ctx context.Context, change func(*Claim)) error {
 		next := l.claim
 		change(&next)
 		next.W = Nonce()
-		mine[next.W] = l.desk.read()
+		sent := l.desk.read()
+		mine = append(mine, sending{next.W, sent})
 		etag, err := l.replace(ctx, next)
 		if err == nil {
-			l.adopt(next, etag, mine[next.W])
+			l.adopt(next, etag, sent)
 			return nil
 		}
 		if errors.Is(err, message.ErrRefused) {
@@ -324,7 +333,7 @@ func (l *Lease) replace(ctx context.Context, next Claim) (ETag, error) {
 // readBack asks the record. settled: the write was applied, nil, or can never
 // be, ErrFenced. Not settled and nil: it is not applied yet, send it again under
 // the version just read.
-func (l *Lease) readBack(ctx context.Context, mine map[string]Reading) (settled bool, err error) {
+func (l *Lease) readBack(ctx context.Context, mine sendings) (settled bool, err error) {
 	ctx, cancel := context.WithTimeout(ctx, l.desk.Timeout)
 	defer cancel()
 	s, err := l.record.Read(ctx)
@@ -335,9 +344,10 @@ func (l *Lease) readBack(ctx context.Context, mine map[string]Reading) (settled 
 	if err == nil {
 		stands = &s.Claim
 	}
-	switch ReadBack(stands, l.owner, l.fence, func(w string) bool { _, ok := mine[w]; return ok }) {
+	switch ReadBack(stands, l.owner, l.fence, func(w string) bool { _, ok := mine.under(w); return ok }) {
 	case Applied:
-		l.adopt(s.Claim, s.ETag, mine[s.Claim.W])
+		sent, _ := mine.under(s.Claim.W)
+		l.adopt(s.Claim, s.ETag, sent)
 		return true, nil
 	case NotYet:
 		l.adopt(s.Claim, s.ETag, Reading{})

@@ -44,7 +44,7 @@ var ofWork = []variant{
 	},
 	{
 		"C5", "trust is counted from when the answer came", "claim/lease.go",
-		`l.adopt(next, etag, mine[next.W])`, `l.adopt(next, etag, l.desk.read())`,
+		`l.adopt(next, etag, sent)`, `l.adopt(next, etag, l.desk.read())`,
 		"claim.TestTrustIsCountedFromBeforeTheRequestWasSent",
 	},
 	{
