@@ -25,6 +25,7 @@ type delivery struct {
 // The lock was taken a little earlier, so that broker time computed from it is
 // late by the time on the wire and never early.
 func (p *pump) take(m *azservicebus.ReceivedMessage, received time.Time) *delivery {
+	p.link.held.Add(1)
 	d := &delivery{sdk: m, link: p.link, deaths: p.link.deaths.Load(), Delivery: message.Delivery{
 		MessageID: m.MessageID,
 		Count:     max(int(m.DeliveryCount), 1),

@@ -4,43 +4,41 @@ import (
 	"context"
 	"errors"
 	"log/slog"
-	"sync"
 	"time"
 )
 
 // keep renews a message's lock until the returned function is called, which
-// waits until nothing of it runs any more. A lost lock ends the renewing and
-// nothing else.
+// waits until nothing of it runs any more. Most messages are settled before their
+// lock is to be renewed: what renews begins with that. It counts from the receipt,
+// on this process's monotonic clock. LockedUntil is the broker's clock and would
+// put the difference between the two clocks into the schedule.
 func (p *pump) keep(ctx context.Context, d *delivery) (release func()) {
 	ctx, stop := context.WithCancel(context.WithoutCancel(ctx))
-	var renewer sync.WaitGroup
-	renewer.Go(func() { p.renew(ctx, d) })
+	ended := make(chan struct{})
+	first := time.AfterFunc(time.Until(d.Received.Add(p.LockRenewal)), func() {
+		defer close(ended)
+		p.renew(ctx, d)
+	})
 	return func() {
 		stop()
-		renewer.Wait()
+		if first.Stop() {
+			close(ended) // before it began
+		}
+		<-ended
 	}
 }
 
-// renew counts from the receipt, on this process's monotonic clock. LockedUntil
-// is the broker's clock and would put the difference between the two clocks into
-// the schedule.
+// renew renews again and again. A lost lock ends the renewing and nothing else.
 func (p *pump) renew(ctx context.Context, d *delivery) {
 	ends := d.Received.Add(p.LockDuration) // or a little sooner: the lock is older than its receipt
-	timer := time.NewTimer(time.Until(d.Received.Add(p.LockRenewal)))
-	defer timer.Stop()
-	failures := 0
-	for {
-		select {
-		case <-timer.C:
-		case <-ctx.Done():
-			return
-		}
+	failures, wait := 0, time.Duration(0)
+	for pause(ctx, wait) == nil {
 		asked := time.Now()
 		err := p.renewOnce(ctx, d)
 		switch {
 		case err == nil:
 			failures, ends = 0, asked.Add(p.LockDuration)
-			timer.Reset(time.Until(asked.Add(p.LockRenewal)))
+			wait = time.Until(asked.Add(p.LockRenewal))
 			continue
 		case ctx.Err() != nil:
 			return
@@ -48,14 +46,13 @@ func (p *pump) renew(ctx context.Context, d *delivery) {
 			p.slowDown(ctx, err)
 		}
 		failures++
-		wait := min(backoff(failures), p.LockRenewal)
+		wait = min(backoff(failures), p.LockRenewal)
 		if errors.Is(err, errLockLost) || !time.Now().Add(wait).Before(ends) {
 			p.Client.instruments.locksLost.Add(ctx, 1, p.station.entity...)
 			p.Log.LogAttrs(ctx, slog.LevelWarn, "lock lost, the handler goes on", append(d.names(), slog.Any("err", err))...)
 			return
 		}
 		p.Log.LogAttrs(ctx, slog.LevelWarn, "lock not renewed yet", append(d.names(), slog.Int("failures", failures), slog.Any("err", err))...)
-		timer.Reset(wait)
 	}
 }
 

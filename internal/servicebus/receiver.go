@@ -60,6 +60,7 @@ func (r *Receiver) Run(ctx context.Context, handle Handle) error {
 		station:  r.Client.newStation(r.entity()),
 		handle:   handle,
 		slots:    newSlots(r.Slots),
+		handed:   make(chan *delivery, r.Slots),
 	}
 	p.LockRenewal = cmp.Or(r.LockRenewal, r.LockDuration/3)
 	p.SettleTimeout = cmp.Or(r.SettleTimeout, DefaultSettleTimeout)
@@ -103,17 +104,18 @@ func (r *Receiver) check() error {
 
 // pump is one Run.
 //
-//	receive ──▶ deliver (one goroutine each) ──▶ settle
+//	receive ──▶ deliver (one goroutine for each slot) ──▶ settle
 //	              └─ keep: renews the lock until deliver stops it
 //
-// receive owns link and trouble and is the only one to change them. Everything it
-// starts is in one of the two wait groups, and run waits for both.
+// receive owns link and trouble and is the only one to change them. Everything that
+// runs beside it is in one of the two wait groups, and run waits for both.
 type pump struct {
 	Receiver // defaults filled in
 	entity   string
 	station  *station
 	handle   Handle
 	slots    *slots
+	handed   chan *delivery // from receive to the slots; there is room for all of them
 	link     *link
 	trouble  trouble
 
@@ -140,7 +142,11 @@ func (p *pump) run(ctx context.Context) error {
 	if p.Throttle != nil {
 		aside.Go(func() { p.obey(work, p.Throttle, drained) })
 	}
+	for range p.Slots {
+		p.deliveries.Go(func() { p.deliverAll(work, ctx.Done()) })
+	}
 	p.receive(ctx, work)
+	close(p.handed)
 	p.deliveries.Wait()
 	close(drained)
 	aside.Wait()
@@ -179,7 +185,7 @@ func (p *pump) receive(ctx, work context.Context) {
 		p.slots.give(free - len(messages))
 		p.hasReceived(ctx, len(messages))
 		for _, m := range messages {
-			p.start(ctx, work, p.take(m, received))
+			p.handed <- p.take(m, received)
 		}
 		switch {
 		case err == nil:
@@ -246,12 +252,13 @@ func (p *pump) recover(ctx, work context.Context, err error) bool {
 	return pause(ctx, p.notReceiving(ctx, err)) == nil
 }
 
-// start works on a message in a goroutine of its own.
-func (p *pump) start(ctx, work context.Context, d *delivery) {
-	d.link.held.Add(1)
-	p.deliveries.Go(func() {
-		defer p.slots.give(1)
-		defer d.link.held.Done()
-		p.deliver(work, ctx.Done(), d)
-	})
+// deliverAll is what one slot does: it works on one message after the other. Its
+// goroutine lives on between them, since a new one would have to grow a stack that
+// is as deep as the SDKs for every message.
+func (p *pump) deliverAll(work context.Context, stopping <-chan struct{}) {
+	for d := range p.handed {
+		p.deliver(work, stopping, d)
+		d.link.held.Done()
+		p.slots.give(1)
+	}
 }

@@ -22,6 +22,9 @@ type Sender struct {
 	sdk *azservicebus.Sender
 }
 
+// contentType is where the SDK reads the content type of all that is sent.
+var contentType = message.ContentType
+
 // Send sends a message and returns when the broker has it. It tries until the
 // context ends, for SendTimeout at most. ErrRefused and ErrNotFound say that the
 // broker will not have it. Every other failure is ErrUnknown, also where the last
@@ -41,9 +44,9 @@ func (s *Sender) SendLater(ctx context.Context, m message.Message, at time.Time)
 func (s *Sender) send(ctx context.Context, m message.Message, at time.Time) error {
 	out := &azservicebus.Message{
 		MessageID:     &m.ID,
-		CorrelationID: optional(m.CorrelationID),
-		Subject:       optional(m.Subject),
-		ContentType:   optional(message.ContentType),
+		CorrelationID: optional(&m.CorrelationID),
+		Subject:       optional(&m.Subject),
+		ContentType:   &contentType,
 		Body:          m.Body,
 	}
 	if !at.IsZero() {
@@ -71,7 +74,7 @@ func (s *Sender) traced(ctx context.Context, m *azservicebus.Message, correlatio
 
 // transmit sends until it is sent, refused, or out of time.
 func (s *Sender) transmit(ctx context.Context, m *azservicebus.Message) error {
-	ctx, cancel := context.WithTimeout(ctx, s.client.sendTimeout)
+	ctx, cancel := message.Within(ctx, s.client.sendTimeout)
 	defer cancel()
 	var before error // what the attempt before met
 	for attempt := 1; ; attempt++ {
@@ -140,9 +143,9 @@ func unknown(last, before error) error {
 }
 
 // optional is nil for what is not there, as the SDK wants it.
-func optional(s string) *string {
-	if s == "" {
+func optional(s *string) *string {
+	if *s == "" {
 		return nil
 	}
-	return &s
+	return s
 }

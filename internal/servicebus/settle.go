@@ -113,18 +113,16 @@ const longestFirst = 2500 * time.Millisecond
 // that, and so three times over. So we leave the first way as soon as the link
 // is known to have died, or before the SDK's second attempt, and take the other.
 func (p *pump) tell(ctx context.Context, d *delivery, action message.Action, s message.Settlement) error {
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), p.SettleTimeout)
-	defer cancel()
 	began, operation := time.Now(), settling[action].operation
-	ctx, span := p.startSettle(ctx, d, operation)
+	ctx, span := p.startSettle(context.WithoutCancel(ctx), d, operation)
 	defer span.End()
-	err := p.tellEitherWay(ctx, d, action, s)
+	err := p.tellEitherWay(ctx, began.Add(p.SettleTimeout), d, action, s)
 	fail(span, err)
 	p.Client.took(ctx, p.station, operation, began, err)
 	return err
 }
 
-func (p *pump) tellEitherWay(ctx context.Context, d *delivery, action message.Action, s message.Settlement) error {
+func (p *pump) tellEitherWay(ctx context.Context, ends time.Time, d *delivery, action message.Action, s message.Settlement) error {
 	var first error
 	if d.link.deaths.Load() == d.deaths {
 		first = p.tellWithin(ctx, min(longestFirst, p.SettleTimeout/2), d.link, d.sdk, action, s)
@@ -132,6 +130,8 @@ func (p *pump) tellEitherWay(ctx context.Context, d *delivery, action message.Ac
 			return first
 		}
 	}
+	ctx, cancel := context.WithDeadline(ctx, ends)
+	defer cancel()
 	err := p.tellByToken(ctx, d, action, s)
 	if err != nil && first != nil {
 		err = fmt.Errorf("%w; before that: %v", err, first)
@@ -150,7 +150,7 @@ func (p *pump) tellByToken(ctx context.Context, d *delivery, action message.Acti
 }
 
 func (p *pump) tellWithin(ctx context.Context, bound time.Duration, l *link, m *azservicebus.ReceivedMessage, action message.Action, s message.Settlement) error {
-	ctx, cancel := context.WithTimeout(ctx, bound)
+	ctx, cancel := message.Within(ctx, bound)
 	defer cancel()
 	var err error
 	switch action {
