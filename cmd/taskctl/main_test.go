@@ -48,7 +48,7 @@ func TestEveryMistakeIsSaidWithWhatToDoNext(t *testing.T) {
 		want string
 	}{
 		{args: []string{"nonsense"}, code: exitUsage, want: `unknown command "nonsense"`},
-		{args: []string{"versoin"}, code: exitUsage, want: "version"}, // a suggestion
+		{args: []string{"vershon"}, code: exitUsage, want: "version"}, // a suggestion
 		{args: []string{"version", "more"}, code: exitUsage, want: `unknown command "more"`},
 		{args: []string{"version", "--nonsense"}, code: exitUsage, want: "unknown flag: --nonsense"},
 		{args: []string{"version", "--output=xml"}, code: exitUsage, want: "give table or json"},
