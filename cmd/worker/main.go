@@ -46,7 +46,7 @@ func run(ctx context.Context, args []string, env process.Environment, stdout, st
 	defer transport.CloseIdleConnections()
 	handlers, err := readHandlers(s, env, downstream.Options{
 		Transport: transport, UserAgent: s.ID, Getenv: env.Get,
-		Propagator: traces.Propagator, Tracer: traces.Traces.Tracer("oneeffect/downstream"),
+		Propagator: traces.Propagator, Tracer: traces.Traces.Tracer("oneeffect/downstream"), Meter: traces.Metrics.Meter("oneeffect/downstream"),
 	})
 	if err != nil {
 		return err

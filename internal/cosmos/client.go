@@ -23,6 +23,8 @@
 //	K7  A process may start before its database. Until the account has answered
 //	    once, every failed discovery is forgotten, and the next operation discovers
 //	    anew.
+//	K8  An operation is a span by the conventions of now, if the caller's provider makes
+//	    one, and is measured with the request units of all its attempts.
 //
 // About K7: the SDK asks for the account document (GET /) before its first
 // request, for up to a minute and whatever the caller's context says, and answers
@@ -47,6 +49,7 @@ import (
 	"github.com/Azure/azure-sdk-for-go/sdk/azcore/policy"
 	"github.com/Azure/azure-sdk-for-go/sdk/azcore/tracing"
 	"github.com/Azure/azure-sdk-for-go/sdk/data/azcosmos"
+	"go.opentelemetry.io/otel/metric"
 )
 
 // What Options default to.
@@ -77,6 +80,7 @@ type Options struct {
 
 	Transport policy.Transporter // the SDK's own if nil
 	Tracing   tracing.Provider
+	Meter     metric.Meter // nil: nothing is measured
 	Log       *slog.Logger
 }
 
@@ -86,6 +90,7 @@ type Database struct {
 	options  Options
 	key      azcosmos.KeyCredential
 	sessions sessions // of executions
+	meters   *meters
 
 	mu      sync.Mutex // guards the rest; never held over I/O
 	current *connection
@@ -109,6 +114,10 @@ func Open(o Options) (*Database, error) {
 			errs = append(errs, errors.New("the key is not base64: copy it from the account's keys"))
 		}
 		d.key = key
+	}
+	var err error
+	if d.meters, err = newMeters(o); err != nil {
+		errs = append(errs, err)
 	}
 	if err := errors.Join(errs...); err != nil {
 		return nil, fmt.Errorf("open the database: %w", err)

@@ -131,7 +131,11 @@ func (p attempts) Do(req *policy.Request) (*http.Response, error) {
 	if err := req.Raw().Context().Err(); err != nil {
 		return nil, err // not sent, and so known not to be applied
 	}
+	if op.measured {
+		op.verb = verbOf(req.Raw())
+	}
 	response, err := req.Next()
+	annotate(req.Raw().Context(), response)
 	if p.throttled != nil && response != nil && response.StatusCode == http.StatusTooManyRequests {
 		p.throttled()
 	}

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net"
 	"net/http"
+	"strconv"
 
 	"github.com/Azure/azure-sdk-for-go/sdk/azcore"
 	"github.com/Azure/azure-sdk-for-go/sdk/data/azcosmos"
@@ -30,6 +31,11 @@ type operation struct {
 	reached bool   // an attempt was made
 	lost    bool   // an attempt may have been applied and nobody said so
 	dated   bool   // the last answer has a Date
+
+	measured        bool
+	container, verb string  // as telemetry has them
+	status          int     // of the last answer; 0: there was none
+	charge          float64 // request units of all answers
 }
 
 type operationKey struct{}
@@ -40,7 +46,13 @@ type operationKey struct{}
 func (o *operation) attempted(response *http.Response, err error) error {
 	o.reached = true
 	doubt := err != nil && !neverSent(err)
+	o.status = 0
 	if err == nil {
+		o.status = response.StatusCode
+		if o.measured {
+			units, _ := strconv.ParseFloat(response.Header.Get(headerCharge), 64) // none: nothing was charged
+			o.charge += units
+		}
 		if token := response.Header.Get(headerSession); token != "" {
 			o.session = token
 		}
@@ -103,7 +115,11 @@ func (d *Database) do(ctx context.Context, o *operation, send func(context.Conte
 	}
 	ctx, cancel := message.Within(ctx, d.options.Timeout)
 	defer cancel()
+	began, measured := d.meters.begin(ctx, o)
 	err = send(context.WithValue(ctx, operationKey{}, o), c)
+	if measured {
+		d.meters.measure(ctx, o, began)
+	}
 	if err != nil && !c.discovered.Load() {
 		d.forget(ctx, c)
 	}
@@ -112,6 +128,7 @@ func (d *Database) do(ctx context.Context, o *operation, send func(context.Conte
 
 // onItems is do for an operation on the items of a container.
 func (d *Database) onItems(ctx context.Context, o *operation, container string, send func(context.Context, *azcosmos.ContainerClient) error) error {
+	o.container = container
 	return d.do(ctx, o, func(ctx context.Context, c *connection) error { return send(ctx, c.items[container]) })
 }
 

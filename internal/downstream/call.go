@@ -9,14 +9,11 @@ import (
 	"net/http"
 	"net/url"
 	"strings"
+	"time"
 
 	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
-	"go.opentelemetry.io/otel/codes"
 	"go.opentelemetry.io/otel/propagation"
-	semconv "go.opentelemetry.io/otel/semconv/v1.43.0"
-	"go.opentelemetry.io/otel/trace"
-	notrace "go.opentelemetry.io/otel/trace/noop"
 
 	"oneeffect/internal/message"
 )
@@ -26,19 +23,19 @@ var errTimeout = errors.New("the call took longer than its timeout")
 
 // caller makes one kind of call.
 type caller struct {
-	declared   Request
-	url        *url.URL
-	target     string // the URL as people may see it: a query may hold a secret
-	transport  http.RoundTripper
-	userAgent  string
-	bearer     bearer
-	tracer     trace.Tracer
+	declared  Request
+	url       *url.URL
+	target    string // the URL as people may see it: a query may hold a secret
+	transport http.RoundTripper
+	userAgent string
+	bearer    bearer
+	watched
 	propagator propagation.TextMapPropagator
 }
 
 // caller prepares what a request asks for.
 func (d Request) caller(o Options) (*caller, error) {
-	h := &caller{declared: d, userAgent: o.UserAgent, tracer: o.Tracer, propagator: o.Propagator}
+	h := &caller{declared: d, userAgent: o.UserAgent, propagator: o.Propagator}
 	var errs [2]error
 	h.url, errs[0] = url.Parse(d.URL)
 	h.bearer, errs[1] = d.Auth.bearer(o.Getenv, o.Credential)
@@ -47,57 +44,49 @@ func (d Request) caller(o Options) (*caller, error) {
 	}
 	h.target = h.url.Scheme + "://" + h.url.Host + h.url.EscapedPath()
 	h.transport = d.transport(o.Transport)
-	if h.tracer == nil {
-		h.tracer = notrace.Tracer{}
-	}
 	if h.propagator == nil {
 		h.propagator = propagation.TraceContext{}
 	}
-	return h, nil
+	return h, h.watch(o)
 }
 
 // call sends one request, within a span of its own.
 func (h *caller) call(ctx context.Context, c message.Call) message.Outcome {
 	ctx, cancel := context.WithTimeoutCause(ctx, h.declared.Timeout, errTimeout)
 	defer cancel()
-	ctx, span := h.tracer.Start(ctx, h.declared.Method, trace.WithSpanKind(trace.SpanKindClient), trace.WithAttributes(
-		semconv.HTTPRequestMethodKey.String(h.declared.Method),
-		semconv.ServerAddress(h.url.Hostname()),
-		semconv.URLFull(h.target),
-	))
+	began := time.Now()
+	ctx, span := h.start(ctx, h.declared.Method)
 	defer span.End()
-	o := h.send(ctx, span, c)
+	o, status := h.send(ctx, c)
 	o.Description = message.Line(o.Description) // net/http repeats what it cannot read
-	if o.Effect != message.EffectApplied {
-		span.SetStatus(codes.Error, o.Description)
-	}
+	h.ended(ctx, span, began, status, o)
 	return o
 }
 
-func (h *caller) send(ctx context.Context, span trace.Span, c message.Call) message.Outcome {
+// send returns the status of the reply, too; 0 if there is none.
+func (h *caller) send(ctx context.Context, c message.Call) (message.Outcome, int) {
 	d := h.declared
 	if d.Keyed && c.Key == "" {
-		return d.outcome(permanent, "nothing sent: the handler needs a key and the task has none")
+		return d.outcome(permanent, "nothing sent: the handler needs a key and the task has none"), 0
 	}
 	body, err := h.body(c)
 	if err != nil {
-		return d.outcome(permanent, "nothing sent: "+err.Error())
+		return d.outcome(permanent, "nothing sent: "+err.Error()), 0
 	}
 	authorization, err := h.bearer(ctx)
 	if err != nil {
-		return d.outcome(notYet, "nothing sent: "+reason(ctx, err))
+		return d.outcome(notYet, "nothing sent: "+reason(ctx, err)), 0
 	}
 	var w watch
 	response, err := h.transport.RoundTrip(h.request(w.observe(ctx), c.Key, body, authorization))
 	if err != nil && w.unsent(err) {
-		return d.outcome(notYet, "nothing sent: "+reason(ctx, err))
+		return d.outcome(notYet, "nothing sent: "+reason(ctx, err)), 0
 	}
 	if err != nil {
-		return d.outcome(again, fmt.Sprintf("%s %s has no reply: %s", d.Method, h.target, reason(ctx, err)))
+		return d.outcome(again, fmt.Sprintf("%s %s has no reply: %s", d.Method, h.target, reason(ctx, err))), 0
 	}
 	defer response.Body.Close()
-	span.SetAttributes(semconv.HTTPResponseStatusCode(response.StatusCode))
-	return h.judge(read(response))
+	return h.judge(read(response)), response.StatusCode
 }
 
 // body is what is sent: the payload, and beside it what the steps before brought

@@ -7,6 +7,7 @@ import (
 	"net/http"
 
 	"github.com/Azure/azure-sdk-for-go/sdk/azcore"
+	"go.opentelemetry.io/otel/metric"
 	"go.opentelemetry.io/otel/propagation"
 	"go.opentelemetry.io/otel/trace"
 	"golang.org/x/net/http/httpguts"
@@ -26,6 +27,7 @@ type Options struct {
 	Getenv     func(string) string           // for auth env:NAME
 	Credential azcore.TokenCredential        // for auth entra:SCOPE
 	Tracer     trace.Tracer                  // nil: no spans
+	Meter      metric.Meter                  // nil: nothing is measured
 	Propagator propagation.TextMapPropagator // nil: W3C trace context
 }
 

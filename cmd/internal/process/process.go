@@ -204,7 +204,7 @@ func (s *Settings) Connect(t telemetry.Providers, log *slog.Logger, throttled fu
 	if err != nil {
 		return Connections{}, err
 	}
-	database, err := s.Store(throttled)
+	database, err := s.store(cosmos.Options{Throttled: throttled, Log: log, Tracing: t.Azure(), Meter: t.Metrics.Meter("oneeffect/cosmos")})
 	if err != nil {
 		return Connections{}, err
 	}
@@ -233,7 +233,12 @@ func (s *Settings) Broker(t telemetry.Providers, log *slog.Logger) (*servicebus.
 
 // Store prepares the connection to Cosmos DB alone.
 func (s *Settings) Store(throttled func()) (*cosmos.Database, error) {
-	o := cosmos.Options{ApplicationID: s.ID, Endpoint: s.Endpoint, Database: s.Database, Timeout: s.StoreLimit, Key: s.cosmosKey, Throttled: throttled}
+	return s.store(cosmos.Options{Throttled: throttled})
+}
+
+// store opens the store; o says how it is watched.
+func (s *Settings) store(o cosmos.Options) (*cosmos.Database, error) {
+	o.ApplicationID, o.Endpoint, o.Database, o.Timeout, o.Key = s.ID, s.Endpoint, s.Database, s.StoreLimit, s.cosmosKey
 	if s.cosmosKey == "" {
 		identity, err := Identity()
 		if err != nil {

@@ -1,0 +1,110 @@
+package cosmos_test
+
+import (
+	"testing"
+
+	"go.opentelemetry.io/otel/attribute"
+	"go.opentelemetry.io/otel/codes"
+	sdkmetric "go.opentelemetry.io/otel/sdk/metric"
+	"go.opentelemetry.io/otel/sdk/metric/metricdata"
+	sdktrace "go.opentelemetry.io/otel/sdk/trace"
+	"go.opentelemetry.io/otel/sdk/trace/tracetest"
+	"go.opentelemetry.io/otel/trace"
+
+	"oneeffect/internal/claim"
+	"oneeffect/internal/cosmos"
+	"oneeffect/internal/telemetry"
+)
+
+// Every operation is one span, with the names that the conventions have now and
+// nothing of the old ones, and is measured with what it was charged.
+func TestAnOperationIsASpanAndMeasured(t *testing.T) { // K8
+	w := newWorld(t)
+	spans := tracetest.NewSpanRecorder()
+	traces := telemetry.Providers{Traces: sdktrace.NewTracerProvider(sdktrace.WithSpanProcessor(spans))}
+	reader := sdkmetric.NewManualReader()
+	db := w.open(func(o *cosmos.Options) {
+		o.Tracing, o.Meter = traces.Azure(), sdkmetric.NewMeterProvider(sdkmetric.WithReader(reader)).Meter("test")
+	})
+	defer db.Close()
+	ctx, request := traces.Traces.Tracer("test").Start(t.Context(), "process tasks")
+	record := db.Claims().Record("82f3")
+	if _, err := record.Create(ctx, claim.Claim{ID: "82f3", Status: claim.InProgress, TTL: 60}); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := record.Create(ctx, claim.Claim{ID: "82f3", Status: claim.InProgress, TTL: 60}); err == nil {
+		t.Fatal("created twice")
+	}
+	request.End()
+
+	ended := spans.Ended()
+	if len(ended) != 3 { // no span for any attempt, and none for the discovery
+		t.Fatalf("%d spans, want two operations and what they were done for: %v", len(ended), ended)
+	}
+	statuses := []string{"201", "409"}
+	for i, s := range ended[:2] {
+		if s.Name() != "create_item claims" || s.SpanKind() != trace.SpanKindClient || s.Parent().SpanID() != request.SpanContext().SpanID() {
+			t.Errorf("span %q of kind %v under %v", s.Name(), s.SpanKind(), s.Parent().SpanID())
+		}
+		said := map[attribute.Key]attribute.Value{}
+		for _, a := range s.Attributes() {
+			said[a.Key] = a.Value
+		}
+		charge := said["azure.cosmosdb.operation.request_charge"]
+		if charge.Type() != attribute.FLOAT64 || charge.AsFloat64() <= 0 {
+			t.Errorf("the charge is %v, a %v", charge.String(), charge.Type())
+		}
+		if said["server.port"].AsInt64() != 8081 || said["server.address"] != said["network.peer.address"] {
+			t.Errorf("the server is told as %v", said)
+		}
+		for _, variable := range []attribute.Key{"azure.cosmosdb.operation.request_charge", "server.address", "server.port", "network.peer.address"} {
+			delete(said, variable)
+		}
+		want := map[attribute.Key]string{
+			"db.system.name": "azure.cosmosdb", "db.namespace": "oneeffect", "db.collection.name": "claims", "db.operation.name": "create_item",
+			"azure.cosmosdb.connection.mode": "gateway", "azure.resource_provider.namespace": "Microsoft.DocumentDB", "db.response.status_code": statuses[i],
+		}
+		if i == 1 {
+			want["error.type"] = "409"
+		}
+		for key, value := range want {
+			if said[key].AsString() != value {
+				t.Errorf("%s is %q, want %q", key, said[key].AsString(), value)
+			}
+			delete(said, key)
+		}
+		if len(said) > 0 {
+			t.Errorf("and also %v", said)
+		}
+	}
+	if ended[0].Status().Code != codes.Unset || ended[1].Status().Code != codes.Error {
+		t.Errorf("ended as %v and %v", ended[0].Status(), ended[1].Status())
+	}
+	wantMeasured(t, reader)
+}
+
+func wantMeasured(t *testing.T, reader sdkmetric.Reader) {
+	t.Helper()
+	var all metricdata.ResourceMetrics
+	if err := reader.Collect(t.Context(), &all); err != nil {
+		t.Fatal(err)
+	}
+	seen := map[string]int{} // name and status → operations
+	for _, m := range all.ScopeMetrics[0].Metrics {
+		for _, p := range m.Data.(metricdata.Histogram[float64]).DataPoints {
+			status, _ := p.Attributes.Value("db.response.status_code")
+			operation, _ := p.Attributes.Value("db.operation.name")
+			seen[m.Name+" "+operation.AsString()+" "+status.AsString()] += int(p.Count)
+			if p.Sum <= 0 {
+				t.Errorf("%s sums up to %v", m.Name, p.Sum)
+			}
+		}
+	}
+	for _, name := range []string{"db.client.operation.duration", "azure.cosmosdb.client.operation.request_charge"} {
+		for _, status := range []string{"201", "409"} {
+			if n := seen[name+" create_item "+status]; n != 1 {
+				t.Errorf("%s has %d operations that ended with %s; seen %v", name, n, status, seen)
+			}
+		}
+	}
+}
