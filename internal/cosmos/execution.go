@@ -182,13 +182,17 @@ func (p *patching) join(j execution.Joined) {
 }
 
 // patchFor is the change as patch operations, at most ten, which the service takes.
-// The state that it leaves is a condition of its own: an ETag fits the version that
-// it names, whatever its bearer believes of that.
+// The state that it leaves, and its run, are a condition of their own: an ETag fits
+// the version that it names, whatever its bearer believes of that.
 func patchFor(change execution.Change) (azcosmos.PatchOperations, error) {
 	var p patching
 	switch change.From {
 	case execution.Running, execution.Completed, execution.Failed, execution.Cancelled:
-		p.SetCondition("FROM c WHERE c.status = '" + string(change.From) + "'")
+		condition := "FROM c WHERE c.status = '" + string(change.From) + "'"
+		if change.FromRun > 0 {
+			condition += " AND c.run = " + strconv.Itoa(change.FromRun)
+		}
+		p.SetCondition(condition)
 	default:
 		p.failed = fmt.Errorf("%w: a change from no state, %q", message.ErrRefused, change.From)
 	}

@@ -18,6 +18,9 @@ const (
 	Cancelled Status = "CANCELLED"
 )
 
+// Statuses are all of them.
+func Statuses() []Status { return []Status{Running, Completed, Failed, Cancelled} }
+
 // How old a task may get: the first ends free waiting for a downstream, the
 // second ends everything.
 const (

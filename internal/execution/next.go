@@ -9,6 +9,7 @@ import (
 // Change is what a transition writes; everything else of the document stays.
 type Change struct {
 	From    Status // what stands must be in it, whatever its ETag: a ticket alone decides nothing
+	FromRun int    // and of this run; 0: of any
 	Status  Status
 	EndedAt time.Time
 	Result  *Result  // nil: unchanged
@@ -61,7 +62,7 @@ func Next(stands Execution, ev message.Event, now time.Time) (change Change, d D
 
 func completed(stands Execution, c message.Completed, now time.Time) (Change, Decision) {
 	change := Change{
-		From: stands.Status, Status: Completed, EndedAt: now,
+		From: stands.Status, FromRun: stands.Run, Status: Completed, EndedAt: now,
 		Result: &Result{Ref: c.ResultRef, Digest: c.ResultDigest, Fence: c.Fence},
 		Note:   Note{At: now, What: "completed", From: stands.Status, To: Completed, Run: c.Run, Fence: c.Fence},
 	}
@@ -87,7 +88,7 @@ func failed(stands Execution, f message.Failed, now time.Time) (Change, Decision
 	switch {
 	case stands.Status == Running && f.Run >= stands.Run:
 		return Change{
-			From: Running, Status: Failed, EndedAt: now,
+			From: Running, FromRun: stands.Run, Status: Failed, EndedAt: now,
 			Failure: &Failure{Reason: f.Reason, Description: f.Description, Outcome: f.Outcome, Fence: f.Fence},
 			Note:    Note{At: now, What: "failed", From: Running, To: Failed, Run: f.Run, Fence: f.Fence, Detail: f.Reason},
 		}, Transition
@@ -114,7 +115,7 @@ func record(stands Execution, n Note) (Change, Decision) {
 			return Change{}, NoOp
 		}
 	}
-	return Change{From: stands.Status, Status: stands.Status, EndedAt: stands.EndedAt, Note: n}, Record
+	return Change{From: stands.Status, FromRun: stands.Run, Status: stands.Status, EndedAt: stands.EndedAt, Note: n}, Record
 }
 
 // Expected is the execution that a ticket stands for: as it was created, or as

@@ -2,7 +2,13 @@ package execution_test
 
 import (
 	"fmt"
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"path/filepath"
 	"reflect"
+	"slices"
+	"strconv"
 	"testing"
 	"time"
 
@@ -42,22 +48,24 @@ func failure(run int) message.Event {
 	return message.Event{Failed: &message.Failed{ExecutionID: "82f3", Run: run, Fence: 5, Reason: "OutcomeUnknown", Description: "cut off", Outcome: "unknown"}}
 }
 
-// Every state, event, digest and relation of runs, each with what E1 to E3 say.
+// Every state, event, digest and relation of runs, each with what E1 to E3 say. The
+// cases are those of the package's states and of the message's events: a new one has
+// no row and fails.
 func TestEveryEventInEveryState(t *testing.T) { // E1 E2 E3 E8
 	completed := func(what string, from execution.Status, run int, digest string) execution.Change {
 		return execution.Change{
-			From: from, Status: execution.Completed, EndedAt: now, Result: &execution.Result{Ref: "/customers/7", Digest: digest, Fence: 5},
+			From: from, FromRun: 2, Status: execution.Completed, EndedAt: now, Result: &execution.Result{Ref: "/customers/7", Digest: digest, Fence: 5},
 			Note: execution.Note{At: now, What: what, From: from, To: execution.Completed, Run: run, Fence: 5},
 		}
 	}
 	failed := func(run int) execution.Change {
 		return execution.Change{
-			From: execution.Running, Status: execution.Failed, EndedAt: now, Failure: &execution.Failure{Reason: "OutcomeUnknown", Description: "cut off", Outcome: "unknown", Fence: 5},
+			From: execution.Running, FromRun: 2, Status: execution.Failed, EndedAt: now, Failure: &execution.Failure{Reason: "OutcomeUnknown", Description: "cut off", Outcome: "unknown", Fence: 5},
 			Note: execution.Note{At: now, What: "failed", From: execution.Running, To: execution.Failed, Run: run, Fence: 5, Detail: "OutcomeUnknown"},
 		}
 	}
 	recorded := func(status execution.Status, endedAt time.Time, what string, run int, detail string) execution.Change {
-		return execution.Change{From: status, Status: status, EndedAt: endedAt, Note: execution.Note{At: now, What: what, Run: run, Fence: 5, Detail: detail}}
+		return execution.Change{From: status, FromRun: 2, Status: status, EndedAt: endedAt, Note: execution.Note{At: now, What: what, Run: run, Fence: 5, Detail: detail}}
 	}
 	const same, other = "sha256:first", "sha256:other"
 	nothing := execution.Change{}
@@ -68,6 +76,7 @@ func TestEveryEventInEveryState(t *testing.T) { // E1 E2 E3 E8
 		}
 		return all
 	}
+	covered := map[string]bool{}
 	for _, test := range []struct {
 		name   string
 		stands execution.Status
@@ -83,6 +92,20 @@ func TestEveryEventInEveryState(t *testing.T) { // E1 E2 E3 E8
 			byRun(execution.Transition, func(run int) execution.Change { return completed("recovered", execution.Failed, run, same) }),
 		},
 		{"E1: a second completion with the same digest does nothing", execution.Completed, completionOf(same), always(execution.NoOp, nothing)},
+		{
+			"E1: whatever its digest is", execution.Running, completionOf(other),
+			byRun(execution.Transition, func(run int) execution.Change { return completed("completed", execution.Running, run, other) }),
+		},
+		{
+			"E3: whatever its digest is", execution.Failed, completionOf(other),
+			byRun(execution.Transition, func(run int) execution.Change { return completed("recovered", execution.Failed, run, other) }),
+		},
+		{
+			"E3: whatever its digest is, after cancel", execution.Cancelled, completionOf(other),
+			byRun(execution.Record, func(run int) execution.Change {
+				return recorded(execution.Cancelled, ended, "completed after cancel", run, "/customers/7")
+			}),
+		},
 		{"E2: a completion with another digest is a contradiction", execution.Completed, completionOf(other), always(execution.Contradiction, nothing)},
 		{
 			"E3: a completion after cancel is recorded", execution.Cancelled, completionOf(same),
@@ -109,6 +132,7 @@ func TestEveryEventInEveryState(t *testing.T) { // E1 E2 E3 E8
 		{"a state that nobody knows is a contradiction to a completion", "PAUSED", completionOf(same), always(execution.Contradiction, nothing)},
 		{"a failure never changes a state that nobody knows", "PAUSED", failure, always(execution.NoOp, nothing)},
 	} {
+		covered[caseOf(test.stands, test.event(1))] = true
 		for i, want := range test.want {
 			t.Run(fmt.Sprintf("%s/event of run %d", test.name, i+1), func(t *testing.T) {
 				stands := stood(test.stands)
@@ -121,6 +145,74 @@ func TestEveryEventInEveryState(t *testing.T) { // E1 E2 E3 E8
 				}
 			})
 		}
+	}
+	for _, state := range execution.Statuses() {
+		for field := range reflect.TypeFor[message.Event]().NumField() {
+			for _, digest := range []string{same, other} {
+				event := eventOf(t, field, 2, digest)
+				if !covered[caseOf(state, event)] {
+					t.Errorf("no row says what %s does to what is %s", caseOf("", event), state)
+				}
+			}
+		}
+	}
+}
+
+// The states are those that the package declares: a new one that is not among them
+// would be missed by every test that goes through them.
+func TestTheStatesAreThoseThatAreDeclared(t *testing.T) {
+	files, err := filepath.Glob("*.go")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var declared []execution.Status
+	for _, name := range files {
+		file, err := parser.ParseFile(token.NewFileSet(), name, nil, parser.SkipObjectResolution)
+		if err != nil {
+			t.Fatal(err)
+		}
+		ast.Inspect(file, func(n ast.Node) bool {
+			spec, ok := n.(*ast.ValueSpec)
+			if !ok {
+				return true
+			}
+			if of, ok := spec.Type.(*ast.Ident); !ok || of.Name != "Status" || file.Name.Name != "execution" {
+				return true
+			}
+			for _, value := range spec.Values {
+				text, err := strconv.Unquote(value.(*ast.BasicLit).Value)
+				if err != nil {
+					t.Fatal(err)
+				}
+				declared = append(declared, execution.Status(text))
+			}
+			return true
+		})
+	}
+	if !slices.Equal(declared, execution.Statuses()) {
+		t.Errorf("declared are %q, and told are %q", declared, execution.Statuses())
+	}
+}
+
+// caseOf names a case of the table. A failure has no digest.
+func caseOf(stands execution.Status, e message.Event) string {
+	if c := e.Completed; c != nil {
+		return fmt.Sprintf("%s %s %s", stands, e.Type(), c.ResultDigest)
+	}
+	return fmt.Sprintf("%s %s", stands, e.Type())
+}
+
+// eventOf is the event of one field of message.Event, which is one kind of event.
+func eventOf(t *testing.T, field, run int, digest string) message.Event {
+	t.Helper()
+	switch name := reflect.TypeFor[message.Event]().Field(field).Name; name {
+	case "Completed":
+		return completion(run, digest)
+	case "Failed":
+		return failure(run)
+	default:
+		t.Fatalf("no test makes an event of the kind %s", name)
+		return message.Event{}
 	}
 }
 

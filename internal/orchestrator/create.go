@@ -20,9 +20,12 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 )
 
-// maxBody bounds a request. A task message holds the payload and less than
-// 2 KiB beside it, and MaxMessage is checked on the real message.
+// maxBody bounds a request.
 const maxBody = 1 << 20
+
+// besidePayload is more than a task message holds beside its payload. Where that is not
+// known to fit, MaxMessage is checked on the real message.
+const besidePayload = 2 << 10
 
 // maxKey bounds an Idempotency-Key.
 const maxKey = 256
@@ -130,6 +133,9 @@ func (o *Orchestrator) requested(w http.ResponseWriter, r *http.Request) (execut
 func (o *Orchestrator) sendable(e execution.Execution, entry execution.Entry) error {
 	if deeper(e.Payload, maxDepth) {
 		return problem{InvalidExecution, fmt.Sprintf("the payload is nested more than %d levels deep, and the store does not take it: make it flatter, or put the data elsewhere and send a reference", maxDepth)}
+	}
+	if len(e.Payload)+besidePayload <= o.MaxMessage {
+		return nil
 	}
 	m, err := taskFor(e, entry, execution.ETag(make([]byte, 64))) // as long as a real ETag, and longer
 	if err != nil {

@@ -100,10 +100,10 @@ func (o *Orchestrator) joinUnseen(ctx context.Context, id string, part execution
 	switch {
 	case err == nil:
 		return o.conclude(ctx, stands)
-	case lookAgain(err) || errors.Is(err, message.ErrTransient):
+	case errors.Is(err, message.ErrConflict), errors.Is(err, message.ErrUnknown), errors.Is(err, message.ErrTransient):
 		return o.join(ctx, id, part)
 	}
-	return err
+	return err // there is no such orchestration, by the word of a write
 }
 
 // conclude ends an orchestration whose last part has ended.
@@ -126,6 +126,7 @@ func (o *Orchestrator) join(ctx context.Context, id string, part execution.Part)
 func (o *Orchestrator) whole(ctx context.Context, stands execution.Stored, id string,
 	decide func(execution.Execution, time.Time) (execution.Change, execution.Decision, error),
 ) error {
+	gone := false // by the word of a write, which no lagging replica answers
 	for race := range 2 * maxRaces {
 		if race > 0 {
 			if err := pause(ctx, rand.N(time.Duration(race)*20*time.Millisecond)); err != nil {
@@ -134,7 +135,11 @@ func (o *Orchestrator) whole(ctx context.Context, stands execution.Stored, id st
 		}
 		if stands.ETag == "" {
 			var err error
-			if stands, err = o.Store.Load(ctx, id); err != nil {
+			stands, err = o.Store.Load(ctx, id)
+			if errors.Is(err, message.ErrNotFound) && !gone {
+				err = fmt.Errorf("%w: not there, or not at this replica yet", message.ErrTransient)
+			}
+			if err != nil {
 				return fmt.Errorf("join into %s: %w", id, err)
 			}
 		}
@@ -157,7 +162,7 @@ func (o *Orchestrator) whole(ctx context.Context, stands execution.Stored, id st
 		if !lookAgain(err) {
 			return fmt.Errorf("join into %s: %w", id, err)
 		}
-		stands = execution.Stored{}
+		gone, stands = errors.Is(err, message.ErrNotFound), execution.Stored{}
 	}
 	return fmt.Errorf("join into %s: lost %d races: %w", id, 2*maxRaces, message.ErrTransient)
 }

@@ -499,3 +499,19 @@ func TestAPartThatWasBegunAndNotSentIsSentByTheRelay(t *testing.T) { // E6
 		}
 	})
 }
+
+// A read that finds nothing may have asked a replica that lags: the event stays.
+func TestAJoinIsNotThrownAwayForWhatAReplicaDoesNotKnowYet(t *testing.T) { // E1
+	inBubble(t, func(t *testing.T, b *bench) {
+		part := b.several(t, 1)[0]
+		event := ending(b.tasks(t)[part], "")
+		b.arm(t, control.Rule{Match: control.Match{Operation: "patch", Key: "82f3"}, Do: "drop", Times: 1})
+		b.arm(t, control.Rule{Match: control.Match{Operation: "read", Key: "82f3"}, Do: "answer", Status: http.StatusNotFound, Times: 1})
+		if s := b.deliver(t, event, 1); s.Action != message.CopyLater {
+			t.Errorf("%s %s, want it put off", s.Action, s.Reason)
+		}
+		if s := b.deliver(t, event, 2); s.Action != message.Complete || b.load(t, "82f3").Execution.Status != execution.Completed {
+			t.Errorf("%s %s, the whole is %s", s.Action, s.Reason, b.load(t, "82f3").Execution.Status)
+		}
+	})
+}

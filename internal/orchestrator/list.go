@@ -158,7 +158,7 @@ func filterOf(r *http.Request) (execution.Filter, error) {
 	}
 	for _, s := range query["status"] {
 		status := execution.Status(s)
-		if !slices.Contains([]execution.Status{execution.Running, execution.Completed, execution.Failed, execution.Cancelled}, status) {
+		if !slices.Contains(execution.Statuses(), status) {
 			return f, problem{InvalidRequest, fmt.Sprintf("no execution has the status %+q: give RUNNING, COMPLETED, FAILED or CANCELLED", s)}
 		}
 		f.Statuses = append(f.Statuses, status)

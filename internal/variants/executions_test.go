@@ -16,8 +16,7 @@ var ofExecutions = []variant{
 	},
 	{
 		"E1", "a ticket decides by itself", "cosmos/execution.go",
-		`		p.SetCondition("FROM c WHERE c.status = '" + string(change.From) + "'")
-`, ``,
+		`		condition := "FROM c WHERE c.status = '" + string(change.From) + "'"`, `		condition := "FROM c WHERE true"`,
 		"cosmos.TestAChangeLeavesTheStateThatItSays",
 	},
 	{
@@ -90,6 +89,11 @@ var ofExecutions = []variant{
 		"E3", "a failure of an earlier run fails this one", "execution/next.go",
 		`stands.Status == Running && f.Run >= stands.Run:`, `stands.Status == Running && f.Run > 0:`,
 		"execution.TestEveryEventInEveryState",
+	},
+	{
+		"E3", "a failure of an earlier run fails this one where its ticket fits", "cosmos/execution.go",
+		`		if change.FromRun > 0 {`, `		if change.FromRun > 1<<20 {`,
+		"orchestrator.TestEveryEventInEveryStateUnderEveryTicket",
 	},
 	{
 		"E4", "what says nothing about an execution fails it", "orchestrator/reconcile.go",
