@@ -21,7 +21,7 @@ const patience = 20 * time.Second
 
 // Server is a process that is measured, and may listen.
 type Server struct {
-	AMQP, Cosmos, Downstream, Control string // addresses, "" for those that it does not tell
+	AMQP, Cosmos, Downstream, Control, HTTP string // addresses, "" for those that it does not tell
 
 	program string
 	process *os.Process
@@ -64,6 +64,8 @@ func Launch(ctx context.Context, env []string, program string, args ...string) (
 				s.Downstream = address
 			case "control":
 				s.Control = address
+			case "http":
+				s.HTTP = address
 			case "ready":
 				ready <- true
 			}

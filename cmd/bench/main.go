@@ -1,9 +1,11 @@
-// Command bench measures the worker: the product's own packages in this process, the emulators as a process of their
-// own, and both share this machine's processors. Linux only, for what /proc tells.
+// Command bench measures the worker and the orchestrator: the worker's packages in this process, the orchestrator's
+// program and the emulators as processes of their own, and all share this machine's processors. Linux only, for what /proc tells.
 //
 //	worker   the same tasks by the worker, by a loop that a careful hand would write, and by one that guards nothing
 //	growth   the worker with 1, 16, 64 and 256 slots
 //	memory   the worker's program with 500 tasks in flight
+//	requests executions created over HTTP by the orchestrator's program
+//	list     the newest of a million executions, by the orchestrator's program
 //
 //	bin/bench                             all of it: make bench
 //	bin/bench -run worker -profile DIR    one part, and where the time goes, for go tool pprof
@@ -43,8 +45,9 @@ func main() {
 // bench is one run of this program.
 type bench struct {
 	measure.Settings
-	emulator, worker string // programs
-	tasks            int    // of one repetition
+	emulator, worker, orchestrator string // programs
+	tasks                          int    // of one repetition
+	executions                     int    // that there are where they are listed
 
 	table measure.Table
 	work  string // a temporary folder
@@ -71,6 +74,8 @@ func (b *bench) parts() []measure.Part {
 		{Name: "worker", Measure: b.measureWorker},
 		{Name: "growth", Measure: b.measureGrowth},
 		{Name: "memory", Measure: b.measureMemory},
+		{Name: "requests", Measure: b.measureRequests},
+		{Name: "list", Measure: b.measureList},
 	}
 }
 
@@ -83,10 +88,12 @@ func parse(args []string, stdout io.Writer) (b *bench, err error) {
 	flags := flag.NewFlagSet("bench", flag.ContinueOnError)
 	flags.StringVar(&b.emulator, "emulator", "bin/emulator", "the emulator's `program`")
 	flags.StringVar(&b.worker, "worker", "bin/worker", "the worker's `program`")
+	flags.StringVar(&b.orchestrator, "orchestrator", "bin/orchestrator", "the orchestrator's `program`")
+	flags.IntVar(&b.executions, "executions", 1_000_000, "executions in the store where they are listed")
 	flags.IntVar(&b.tasks, "tasks", 4000, "tasks of one repetition")
 	b.Settings, err = measure.Parse(flags, args, names, stdout)
-	if err == nil && b.tasks < len(levels) {
-		err = fmt.Errorf("-tasks must be at least %d", len(levels))
+	if err == nil && (b.tasks < len(levels) || b.executions < 1) {
+		err = fmt.Errorf("-tasks must be at least %d, and -executions positive", len(levels))
 	}
 	return b, err
 }

@@ -25,12 +25,13 @@ func TestMain(m *testing.M) {
 // Every row has a figure, every task ends well in every variant, and nothing is left of any of them.
 func TestEveryRowIsMeasured(t *testing.T) {
 	bin := t.TempDir()
-	build := exec.CommandContext(t.Context(), "go", "build", "-o", bin+"/", "oneeffect/emulator", "oneeffect/cmd/worker")
+	build := exec.CommandContext(t.Context(), "go", "build", "-o", bin+"/", "oneeffect/emulator", "oneeffect/cmd/worker", "oneeffect/cmd/orchestrator")
 	if out, err := build.CombinedOutput(); err != nil {
 		t.Fatalf("%v: %s", err, out)
 	}
 	var out strings.Builder
-	args := []string{"-emulator", filepath.Join(bin, "emulator"), "-worker", filepath.Join(bin, "worker"), "-repeat", "1", "-tasks", "40"}
+	args := []string{"-emulator", filepath.Join(bin, "emulator"), "-worker", filepath.Join(bin, "worker"),
+		"-orchestrator", filepath.Join(bin, "orchestrator"), "-repeat", "1", "-tasks", "40", "-executions", "120"}
 	if err := run(t.Context(), args, &out, t.Output()); err != nil {
 		t.Fatal(err)
 	}
@@ -44,6 +45,8 @@ func TestEveryRowIsMeasured(t *testing.T) {
 		"bare: throughput", "ideal: client", "worker: throughput", "worker: allocations", "worker: allocated", "worker, log: client",
 		"worker, traces: server", "worker, share of ideal", "worker, share of bare by processor time",
 		"worker, 1 at once: throughput", "worker, 256 at once: client", "worker's program: memory, 500 tasks in flight",
+		"orchestrator, 8 requests at once: half are created within", "orchestrator, 64 requests at once: creations",
+		"orchestrator, newest 50 of 120: half of the answers within",
 	} {
 		if _, measured := rows[name]; !measured {
 			t.Errorf("no row %q", name)
