@@ -292,11 +292,15 @@ func (q *Queue) endSessions() {
 	q.dirty, q.ready = nil, nil
 }
 
-// RenewSession extends the lock of a session to a full duration from now and returns when it ends.
+// RenewSession extends the lock of a session to a full duration from now and returns when it ends. A client whose lock
+// has passed to another one has none to renew.
 func (q *Queue) RenewSession(client, id string) (time.Time, error) {
 	now := q.begin()
 	defer q.end()
 	s, err := q.lockedSession(id)
+	if err == nil && s.holder.client != client {
+		err = ErrSessionLockLost
+	}
 	if err != nil {
 		return time.Time{}, fmt.Errorf("renew session lock: %w", err)
 	}

@@ -208,6 +208,18 @@ func TestNobodyTouchesASessionWithoutItsLock(t *testing.T) { // B11
 	})
 }
 
+func TestALockThatPassedToAnotherClientIsNotRenewed(t *testing.T) { // B11
+	bubble(t, steps(nil), func(t *testing.T, r *rig) {
+		r.accept("a")
+		if _, err := r.queue("tasks").RenewSession("worker-2", "a"); !errors.Is(err, ErrSessionLockLost) {
+			t.Errorf("by another: %v, want %v", err, ErrSessionLockLost)
+		}
+		if _, err := r.queue("tasks").RenewSession("worker-1", "a"); err != nil {
+			t.Errorf("by its holder: %v", err)
+		}
+	})
+}
+
 func TestADeletedQueueLetsGoOfItsSessions(t *testing.T) {
 	bubble(t, steps(nil), func(t *testing.T, r *rig) {
 		q := r.queue("tasks")
