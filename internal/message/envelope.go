@@ -23,6 +23,7 @@ type Message struct {
 	ID            string // MessageID
 	CorrelationID string // the execution
 	Subject       string // the event type
+	Session       string // SessionID: what its order is kept within, if it is received by session
 	Body          []byte
 }
 

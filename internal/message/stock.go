@@ -60,12 +60,20 @@ type StockCount struct {
 // Message is the reservation as it travels. The id is the transport's, and may
 // be another one every time.
 func (r Reservation) Message(id string, at time.Time) (Message, error) {
-	return seal(id, "/oneeffect/reservations", TypeReservation, r.SKU, at, r)
+	return sealStock(id, TypeReservation, r.SKU, at, r)
 }
 
 // Message is the count as it travels.
 func (c StockCount) Message(id string, at time.Time) (Message, error) {
-	return seal(id, "/oneeffect/reservations", TypeStockCount, c.SKU, at, c)
+	return sealStock(id, TypeStockCount, c.SKU, at, c)
+}
+
+// sealStock gives an event its sku as its session: a broker that keeps order keeps
+// it within a sku.
+func sealStock(id, eventType, sku string, at time.Time, event any) (Message, error) {
+	m, err := seal(id, "/oneeffect/reservations", eventType, sku, at, event)
+	m.Session = sku
+	return m, err
 }
 
 // StockEvent is what the topic of reservations carries: exactly one of the two is set.

@@ -29,6 +29,11 @@
 //	S10 A delivery is a span, child of the one that sent its message and linked to it;
 //	    sends, settlements and delayed copies are spans of their own. With telemetry
 //	    off, nothing is made for it.
+//	S11 A subscription that requires sessions is received by as many sessions at once
+//	    as there are slots, each message by message: none is received before the one
+//	    before it is settled. A session is given back when it is empty, when it has had
+//	    its turn, and when it is not known what stands of a message of it, which then
+//	    comes again before those behind it.
 package servicebus
 
 import (

@@ -16,9 +16,11 @@ import (
 type delivery struct {
 	message.Delivery
 	sdk    *azservicebus.ReceivedMessage
-	link   *link
+	link   *link // nil where it came by a session
 	deaths int64 // of the link, when the message came by it
 	poison error // why nobody can read the body, if so
+
+	session *session // nil where it came by a link
 }
 
 // take makes a delivery of what the SDK received at a moment of our own clock.
@@ -26,7 +28,20 @@ type delivery struct {
 // late by the time on the wire and never early.
 func (p *pump) take(m *azservicebus.ReceivedMessage, received time.Time) *delivery {
 	p.link.held.Add(1)
-	d := &delivery{sdk: m, link: p.link, deaths: p.link.deaths.Load(), Delivery: message.Delivery{
+	d := newDelivery(m, received)
+	d.link, d.deaths = p.link, p.link.deaths.Load()
+	if m.LockedUntil != nil {
+		d.Taken = m.LockedUntil.Add(-p.LockDuration)
+		if m.EnqueuedTime != nil {
+			d.LockAtMost = m.LockedUntil.Sub(*m.EnqueuedTime)
+		}
+	}
+	return d
+}
+
+// newDelivery is what a message itself tells.
+func newDelivery(m *azservicebus.ReceivedMessage, received time.Time) *delivery {
+	d := &delivery{sdk: m, Delivery: message.Delivery{
 		MessageID: m.MessageID,
 		Count:     max(int(m.DeliveryCount), 1),
 		Taken:     received,
@@ -37,12 +52,6 @@ func (p *pump) take(m *azservicebus.ReceivedMessage, received time.Time) *delive
 	}
 	if m.SequenceNumber != nil {
 		d.Sequence = *m.SequenceNumber
-	}
-	if m.LockedUntil != nil {
-		d.Taken = m.LockedUntil.Add(-p.LockDuration)
-		if m.EnqueuedTime != nil {
-			d.LockAtMost = m.LockedUntil.Sub(*m.EnqueuedTime)
-		}
 	}
 	d.Body, d.poison = bodyOf(m)
 	return d
@@ -64,9 +73,9 @@ func bodyOf(m *azservicebus.ReceivedMessage) ([]byte, error) {
 	return nil, errors.New("there is no body: send the event's bytes, as a data section")
 }
 
-// deliver works on one message and settles it. One that arrived while stopping
-// goes back unread.
-func (p *pump) deliver(work context.Context, stopping <-chan struct{}, d *delivery) {
+// deliver works on one message and settles it, and says whether the broker has that.
+// A message that arrived while stopping goes back unread.
+func (p *pump) deliver(work context.Context, stopping <-chan struct{}, d *delivery) (settled bool) {
 	ctx, span := p.startProcess(work, d)
 	defer span.End()
 	release := p.keep(ctx, d)
@@ -92,6 +101,7 @@ func (p *pump) deliver(work context.Context, stopping <-chan struct{}, d *delive
 	}
 	p.hasSettled(ctx, action, s.Reason, err)
 	d.settled(ctx, p.Log, action, s, err)
+	return err == nil && action != message.Leave
 }
 
 // settled is the one line about a delivery, also where it is not settled.
@@ -125,9 +135,13 @@ func (d *delivery) settled(ctx context.Context, log *slog.Logger, a message.Acti
 
 // names are what a line about the delivery begins with.
 func (d *delivery) names() []slog.Attr {
-	return []slog.Attr{
+	names := []slog.Attr{
 		slog.String("task", d.CorrelationID),
 		slog.String("message", d.MessageID),
 		slog.Int("delivery", d.Count),
 	}
+	if d.session != nil {
+		names = append(names, slog.String("session", d.session.id))
+	}
+	return names
 }

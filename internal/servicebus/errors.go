@@ -34,10 +34,8 @@ func translate(op string, err error) error {
 	if deadConnection(err) { // whatever ended it was not an answer to this
 		return fmt.Errorf("%s: %w: %w", op, message.ErrUnknown, err)
 	}
-	if sdk, ok := errors.AsType[*azservicebus.Error](err); ok {
-		if meaning, known := codes[sdk.Code]; known {
-			return fmt.Errorf("%s: %w: %w", op, meaning, err)
-		}
+	if meaning, known := codes[codeOf(err)]; known {
+		return fmt.Errorf("%s: %w: %w", op, meaning, err)
 	}
 	if answer, ok := errors.AsType[*amqp.Error](err); ok {
 		if meaning, known := conditions[answer.Condition]; known {
@@ -57,11 +55,21 @@ var codes = map[azservicebus.Code]error{
 	azservicebus.CodeTimeout:            message.ErrUnknown,
 }
 
+// codeOf is the SDK's own code of an error, empty if it has none.
+func codeOf(err error) azservicebus.Code {
+	if sdk, ok := errors.AsType[*azservicebus.Error](err); ok {
+		return sdk.Code
+	}
+	return ""
+}
+
 // The conditions that the SDK hands on as they came.
 const (
 	condEntityDisabled = amqp.ErrCond("com.microsoft:entity-disabled")
 	condServerBusy     = amqp.ErrCond("com.microsoft:server-busy")
 	condLockLost       = amqp.ErrCond("com.microsoft:message-lock-lost")
+	condSessionLost    = amqp.ErrCond("com.microsoft:session-lock-lost")
+	condSessionTaken   = amqp.ErrCond("com.microsoft:session-cannot-be-locked")
 	condCancelled      = amqp.ErrCond("com.microsoft:operation-cancelled")
 )
 
@@ -73,6 +81,8 @@ var conditions = map[amqp.ErrCond]error{
 	condCancelled:                     message.ErrTransient,
 	amqp.ErrCondResourceLimitExceeded: message.ErrTransient,
 	condLockLost:                      errLockLost,
+	condSessionLost:                   errLockLost,
+	condSessionTaken:                  errLockLost,
 	amqp.ErrCondNotFound:              message.ErrNotFound,
 	amqp.ErrCondUnauthorizedAccess:    message.ErrRefused,
 	amqp.ErrCondNotAllowed:            message.ErrRefused,

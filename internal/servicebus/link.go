@@ -108,7 +108,7 @@ type trouble struct {
 	failures int       // in a row
 	since    time.Time // when receiving stopped; zero while it goes on
 	remedy   string    // that was said last
-	told     bool      // that receiving has begun
+	told     string    // how receiving has begun
 }
 
 // notReceiving says once that receiving has stopped and what an operator can do,
@@ -135,12 +135,15 @@ func (p *pump) notReceiving(ctx context.Context, err error) time.Duration {
 // receiving says that receiving goes on, or has begun. A link that was replaced
 // only for being idle is not worth a line.
 func (p *pump) receiving(ctx context.Context) {
-	t := &p.trouble
-	switch {
-	case !t.told && t.since.IsZero():
-		p.Log.LogAttrs(ctx, slog.LevelInfo, "receiving")
-	case !t.since.IsZero():
-		p.Log.LogAttrs(ctx, slog.LevelInfo, "receiving again", slog.Duration("after", time.Since(t.since)))
+	t, way := &p.trouble, "message by message"
+	if p.bySession {
+		way = "session by session"
 	}
-	t.told, t.since, t.remedy = true, time.Time{}, ""
+	switch {
+	case way != t.told && t.since.IsZero():
+		p.Log.LogAttrs(ctx, slog.LevelInfo, "receiving", slog.String("way", way))
+	case !t.since.IsZero():
+		p.Log.LogAttrs(ctx, slog.LevelInfo, "receiving again", slog.String("way", way), slog.Duration("after", time.Since(t.since)))
+	}
+	t.told, t.since, t.remedy = way, time.Time{}, ""
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"log/slog"
+	"slices"
 	"time"
 )
 
@@ -12,7 +13,11 @@ import (
 // lock is to be renewed: what renews begins with that. It counts from the receipt,
 // on this process's monotonic clock. LockedUntil is the broker's clock and would
 // put the difference between the two clocks into the schedule.
+// Where there is a session, that is what is locked.
 func (p *pump) keep(ctx context.Context, d *delivery) (release func()) {
+	if d.session != nil {
+		return func() {}
+	}
 	ctx, stop := context.WithCancel(context.WithoutCancel(ctx))
 	ended := make(chan struct{})
 	first := time.AfterFunc(time.Until(d.Received.Add(p.LockRenewal)), func() {
@@ -30,11 +35,23 @@ func (p *pump) keep(ctx context.Context, d *delivery) (release func()) {
 
 // renew renews again and again. A lost lock ends the renewing and nothing else.
 func (p *pump) renew(ctx context.Context, d *delivery) {
-	ends := d.Received.Add(p.LockDuration) // or a little sooner: the lock is older than its receipt
+	names := d.names()
+	p.renewing(ctx, d.Received, func(ctx context.Context) error {
+		return translate("renew lock", d.link.sdk.RenewMessageLock(ctx, d.sdk, nil))
+	}, func(err error) {
+		p.Client.instruments.locksLost.Add(ctx, 1, p.station.entity...)
+		p.Log.LogAttrs(ctx, slog.LevelWarn, "lock lost, the handler goes on", append(names, slog.Any("err", err))...)
+	}, names...)
+}
+
+// renewing renews a lock that was taken at a time, or a little sooner, now and
+// until ctx ends or it is lost.
+func (p *pump) renewing(ctx context.Context, taken time.Time, once func(context.Context) error, lost func(error), names ...slog.Attr) {
+	ends := taken.Add(p.LockDuration)
 	failures, wait := 0, time.Duration(0)
 	for pause(ctx, wait) == nil {
 		asked := time.Now()
-		err := p.renewOnce(ctx, d)
+		err := p.renewOnce(ctx, once)
 		switch {
 		case err == nil:
 			failures, ends = 0, asked.Add(p.LockDuration)
@@ -48,18 +65,17 @@ func (p *pump) renew(ctx context.Context, d *delivery) {
 		failures++
 		wait = min(backoff(failures), p.LockRenewal)
 		if errors.Is(err, errLockLost) || !time.Now().Add(wait).Before(ends) {
-			p.Client.instruments.locksLost.Add(ctx, 1, p.station.entity...)
-			p.Log.LogAttrs(ctx, slog.LevelWarn, "lock lost, the handler goes on", append(d.names(), slog.Any("err", err))...)
+			lost(err)
 			return
 		}
-		p.Log.LogAttrs(ctx, slog.LevelWarn, "lock not renewed yet", append(d.names(), slog.Int("failures", failures), slog.Any("err", err))...)
+		p.Log.LogAttrs(ctx, slog.LevelWarn, "lock not renewed yet", append(slices.Clone(names), slog.Int("failures", failures), slog.Any("err", err))...)
 	}
 }
 
 // renewOnce waits for an answer half a renewal long, so that one that never comes
 // leaves time for another try.
-func (p *pump) renewOnce(ctx context.Context, d *delivery) error {
+func (p *pump) renewOnce(ctx context.Context, once func(context.Context) error) error {
 	ctx, cancel := context.WithTimeout(ctx, p.LockRenewal/2)
 	defer cancel()
-	return translate("renew lock", d.link.sdk.RenewMessageLock(ctx, d.sdk, nil))
+	return once(ctx)
 }

@@ -8,6 +8,7 @@ import (
 	"log/slog"
 	"math/rand/v2"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/Azure/azure-sdk-for-go/sdk/messaging/azservicebus"
@@ -29,7 +30,11 @@ type Receiver struct {
 	Queue               string // a queue, or
 	Topic, Subscription string // a topic's subscription
 
-	Slots         int           // deliveries worked on at once
+	// Sessions says that what is sent to the topic carries sessions, so that the
+	// subscription may require them. Which kind it is, is found out.
+	Sessions bool
+
+	Slots         int           // deliveries worked on at once, and with them sessions
 	LockDuration  time.Duration // the entity's; broker time is computed from it
 	LockRenewal   time.Duration // zero means a third of LockDuration
 	SettleTimeout time.Duration // bound of one settlement; zero means DefaultSettleTimeout
@@ -96,6 +101,9 @@ func (r *Receiver) check() error {
 	if r.LockRenewal < 0 || r.LockRenewal > r.LockDuration/2 {
 		errs = append(errs, fmt.Errorf("lock renewal (%v) must be at most half the lock duration (%v), so that one may fail", r.LockRenewal, r.LockDuration))
 	}
+	if r.Sessions && r.Queue != "" {
+		errs = append(errs, errors.New("sessions are received from subscriptions only"))
+	}
 	if r.SettleTimeout < 0 || r.Grace < 0 || r.Silence < 0 {
 		errs = append(errs, errors.New("settle timeout, grace and silence must not be negative"))
 	}
@@ -105,7 +113,9 @@ func (r *Receiver) check() error {
 // pump is one Run.
 //
 //	receive ──▶ deliver (one goroutine for each slot) ──▶ settle
-//	              └─ keep: renews the lock until deliver stops it
+//	   │          └─ keep: renews the lock until deliver stops it
+//	   └─ by session: workOn (one goroutine each) ──▶ deliver one by one ──▶ settle
+//	                    └─ renewSession, until workOn stops it
 //
 // receive owns link and trouble and is the only one to change them. Everything that
 // runs beside it is in one of the two wait groups, and run waits for both.
@@ -118,6 +128,10 @@ type pump struct {
 	handed   chan *delivery // from receive to the slots; there is room for all of them
 	link     *link
 	trouble  trouble
+
+	bySession      bool         // how it is received; belongs to receive
+	other          bool         // one way was refused, and the other is tried
+	sessionTrouble atomic.Int32 // sessions in a row that something was wrong with
 
 	deliveries sync.WaitGroup
 	retired    sync.WaitGroup // links that are replaced and end with their last message
@@ -180,24 +194,36 @@ func (p *pump) receive(ctx, work context.Context) {
 		if free == 0 {
 			return
 		}
-		messages, err := p.next(ctx, free)
-		received := time.Now()
-		p.slots.give(free - len(messages))
-		p.hasReceived(ctx, len(messages))
-		for _, m := range messages {
-			p.handed <- p.take(m, received)
-		}
+		started, err := p.begin(ctx, work, free)
+		p.slots.give(free - started)
 		switch {
 		case err == nil:
-			p.trouble.failures = 0
+			p.trouble.failures, p.other = 0, false
 			continue
 		case ctx.Err() != nil:
 			return
+		case p.otherWay(err):
+			continue
 		}
 		if !p.recover(ctx, work, err) {
 			return
 		}
 	}
+}
+
+// begin waits for what is next and starts to work on it. Nothing started is an
+// error, or that there is no session.
+func (p *pump) begin(ctx, work context.Context, free int) (started int, err error) {
+	if p.bySession {
+		return p.nextSession(ctx, work)
+	}
+	messages, err := p.next(ctx, free)
+	received := time.Now()
+	p.hasReceived(ctx, len(messages))
+	for _, m := range messages {
+		p.handed <- p.take(m, received)
+	}
+	return len(messages), err
 }
 
 // errDeadLink: the SDK found its link dead. It makes a new one when it is asked again.
@@ -240,7 +266,7 @@ func (p *pump) recover(ctx, work context.Context, err error) bool {
 			return true
 		}
 	}
-	if errors.Is(err, errNoAnswer) { // what was begun may hang for ever
+	if errors.Is(err, errNoAnswer) && !p.bySession { // what was begun may hang for ever
 		if failed := p.replace(work); failed != nil {
 			err = failed
 		}

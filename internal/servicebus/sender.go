@@ -45,6 +45,7 @@ func (s *Sender) send(ctx context.Context, m message.Message, at time.Time) erro
 	out := &azservicebus.Message{
 		MessageID:     &m.ID,
 		CorrelationID: optional(&m.CorrelationID),
+		SessionID:     optional(&m.Session),
 		Subject:       optional(&m.Subject),
 		ContentType:   &contentType,
 		Body:          m.Body,

@@ -26,11 +26,12 @@ func (p *pump) settle(ctx context.Context, stopping <-chan struct{}, d *delivery
 	case message.Complete, message.Abandon, message.DeadLetter:
 	case message.Leave:
 		release()
+		p.leave(stopping, d)
 		return message.Leave, nil
 	case message.CopyLater:
 		if p.Queue == "" {
 			// A copy sent to the topic would reach every subscription, so the message itself waits.
-			p.hold(stopping, s.Delay)
+			p.hold(stopping, d, s.Delay)
 			action = message.Abandon
 			break
 		}
@@ -41,6 +42,7 @@ func (p *pump) settle(ctx context.Context, stopping <-chan struct{}, d *delivery
 		action = message.Complete
 	default:
 		release()
+		p.leave(stopping, d)
 		return message.Leave, errUndecided
 	}
 	release()
@@ -54,14 +56,19 @@ func (p *pump) settle(ctx context.Context, stopping <-chan struct{}, d *delivery
 	return action, err
 }
 
-// hold keeps the message and its slot for the delay, but not past two locks and
-// not past the end of receiving.
-func (p *pump) hold(stopping <-chan struct{}, delay time.Duration) {
+// hold keeps the message and its slot for the delay, but not past two locks, nor
+// past the end of receiving, nor when its session is lost.
+func (p *pump) hold(stopping <-chan struct{}, d *delivery, delay time.Duration) {
+	var lost <-chan struct{}
+	if d.session != nil {
+		lost = d.session.lost.Done()
+	}
 	timer := time.NewTimer(min(delay, 2*p.LockDuration))
 	defer timer.Stop()
 	select {
 	case <-timer.C:
 	case <-stopping:
+	case <-lost:
 	}
 }
 
@@ -123,9 +130,12 @@ func (p *pump) tell(ctx context.Context, d *delivery, action message.Action, s m
 }
 
 func (p *pump) tellEitherWay(ctx context.Context, ends time.Time, d *delivery, action message.Action, s message.Settlement) error {
+	if d.session != nil {
+		return p.tellInSession(ctx, d, action, s)
+	}
 	var first error
 	if d.link.deaths.Load() == d.deaths {
-		first = p.tellWithin(ctx, min(longestFirst, p.SettleTimeout/2), d.link, d.sdk, action, s)
+		first = p.tellWithin(ctx, min(longestFirst, p.SettleTimeout/2), d.link.sdk, d.sdk, action, s)
 		if !errors.Is(first, message.ErrUnknown) {
 			return first
 		}
@@ -146,21 +156,21 @@ func (p *pump) tellByToken(ctx context.Context, d *delivery, action message.Acti
 	if err := d.link.sdk.RenewMessageLock(ctx, token, nil); err != nil {
 		return translate("renew lock before "+action.String(), err)
 	}
-	return p.tellWithin(ctx, p.SettleTimeout, d.link, token, action, s)
+	return p.tellWithin(ctx, p.SettleTimeout, d.link.sdk, token, action, s)
 }
 
-func (p *pump) tellWithin(ctx context.Context, bound time.Duration, l *link, m *azservicebus.ReceivedMessage, action message.Action, s message.Settlement) error {
+func (p *pump) tellWithin(ctx context.Context, bound time.Duration, by settler, m *azservicebus.ReceivedMessage, action message.Action, s message.Settlement) error {
 	ctx, cancel := message.Within(ctx, bound)
 	defer cancel()
 	var err error
 	switch action {
 	case message.Complete:
-		err = l.sdk.CompleteMessage(ctx, m, nil)
+		err = by.CompleteMessage(ctx, m, nil)
 	case message.Abandon:
-		err = l.sdk.AbandonMessage(ctx, m, nil)
+		err = by.AbandonMessage(ctx, m, nil)
 	case message.DeadLetter:
 		reason, description := cut(s.Reason), cut(s.Description)
-		err = l.sdk.DeadLetterMessage(ctx, m, &azservicebus.DeadLetterOptions{Reason: &reason, ErrorDescription: &description})
+		err = by.DeadLetterMessage(ctx, m, &azservicebus.DeadLetterOptions{Reason: &reason, ErrorDescription: &description})
 	}
 	return translate(action.String(), err)
 }

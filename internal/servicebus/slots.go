@@ -48,6 +48,13 @@ func (s *slots) takeFree() int {
 	return n
 }
 
+// within says whether no more is held than there may be.
+func (s *slots) within() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.used <= s.bound
+}
+
 // give frees slots.
 func (s *slots) give(n int) {
 	s.mu.Lock()

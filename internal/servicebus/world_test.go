@@ -29,6 +29,7 @@ type world struct {
 	t      *testing.T
 	hub    *control.Hub
 	folder string // of the server; empty: it keeps nothing
+	plain  bool   // the subscription of reservations requires no sessions
 	server *emulator.Server
 	client *Client
 	log    *syncBuffer
@@ -80,6 +81,9 @@ func (w *world) serve() {
 			Topics: []broker.TopicConfig{{
 				Name:          "task-events",
 				Subscriptions: []broker.SubscriptionConfig{{Name: "orchestrator", LockDuration: lock, MaxDelivery: 10}},
+			}, {
+				Name:          "reservations",
+				Subscriptions: []broker.SubscriptionConfig{{Name: "inventory", LockDuration: lock, MaxDelivery: 10, RequiresSession: !w.plain}},
 			}},
 		}})
 	if err != nil {
