@@ -77,11 +77,12 @@ func run(ctx context.Context, args []string, env process.Environment, stdout, st
 		return fmt.Errorf("listen: %w (choose another address with -listen)", err)
 	}
 	receiver := servicebus.Receiver{
-		Client: out.ServiceBus, Topic: message.Reservations, Subscription: message.Inventory, Slots: s.slots,
+		Client: out.ServiceBus, Topic: message.Reservations, Subscription: message.Inventory, Sessions: true, Slots: s.slots,
 		LockDuration: s.lock, SettleTimeout: s.settle, Grace: s.grace - s.settle - horizon.Closing, Throttle: throttle, Log: log,
 	}
 	fmt.Fprintf(stdout, "http %s\nready\n", listener.Addr())
 	parts, ctx := errgroup.WithContext(ctx)
+	p.Stopping = ctx.Done()
 	mux := http.NewServeMux()
 	mux.Handle("/webhooks/", otelhttp.NewHandler(webhooks.Handler(), "projector", otelhttp.WithTracerProvider(traces.Traces),
 		otelhttp.WithMeterProvider(traces.Metrics), otelhttp.WithPropagators(traces.Propagator)))

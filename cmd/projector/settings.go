@@ -34,7 +34,7 @@ func parse(args []string, env process.Environment, stderr io.Writer) (settings, 
 	flags.SetOutput(stderr)
 	s.Register(flags)
 	flags.StringVar(&s.listen, "listen", "127.0.0.1:8083", "address of webhooks and probes; secrets of webhooks are variables, WEBHOOK_SECRET_ and the source")
-	flags.IntVar(&s.slots, "slots", 8, "messages at a time")
+	flags.IntVar(&s.slots, "slots", 8, "messages at a time; of a subscription that requires sessions, skus at a time")
 	flags.DurationVar(&s.lock, "lock", 5*time.Minute, "lock duration of the subscription, as it is configured there")
 	flags.DurationVar(&s.settle, "settle-timeout", 10*time.Second, "bound of settling one message")
 	flags.DurationVar(&s.grace, "grace", 90*time.Second, "from SIGTERM to the end, at most")

@@ -81,7 +81,7 @@ func Later(delay time.Duration) Settlement {
 // grants by default outlast an outage of the store of three quarters of an hour, while
 // a short one costs seconds.
 const (
-	FirstHold   = 10 * time.Second
+	firstHold   = 10 * time.Second
 	longestHold = 10 * time.Minute // two locks of five minutes, the most that a receiver holds
 )
 
@@ -90,7 +90,7 @@ const (
 func Hold(count int) Settlement {
 	wait := longestHold
 	if count <= 6 { // 10 s doubled six times is past the longest
-		wait = FirstHold << (max(count, 1) - 1)
+		wait = firstHold << (max(count, 1) - 1)
 	}
 	return Later(wait - rand.N(wait/10)) // what failed together does not come back together
 }

@@ -57,7 +57,7 @@ func TestWhatBecameOfEventsIsCounted(t *testing.T) {
 		w.deliver(reservation(t, "R-1000", 9), 1, message.Complete)
 		w.deliver(reservation(t, "R-1001", 11), 1, message.DeadLetter)
 		w.deliver(reservation(t, "R-1005", 14), 1, message.Complete)
-		w.deliver(reservation(t, "R-1006", 15, func(r *message.Reservation) { r.SKU, r.EventKey = "sku-43", "inventory:sku-43:1" }), 1, message.CopyLater)
+		w.deliver(reservation(t, "R-1006", 15, func(r *message.Reservation) { r.SKU, r.EventKey = "sku-43", "inventory:sku-43:1" }), 1, message.DeadLetter)
 		w.arm(control.Rule{Match: control.Match{Operation: "batch"}, Do: "answer", Status: http.StatusPreconditionFailed, Times: 2})
 		w.deliver(reservation(t, "R-1006", 15), 1, message.Complete)
 		w.post(attemptOf(paid, "A"))

@@ -11,9 +11,11 @@
 //	    wrote it: applied, a duplicate or stale.
 //	P2  What can never take effect is dead-lettered with its reason, and changes
 //	    nothing: what nobody can read, another content under a known key, a sku that
-//	    is not known at its second delivery either.
+//	    nobody has begun after as long as its beginning may have been held.
 //	P3  What is not known yet is tried again: the message waits here and is then given
-//	    back; the sender of a webhook is answered 503.
+//	    back; the sender of a webhook is answered 503. The beginning of a sku is waited
+//	    for within the delivery, which spends none: 10 seconds at the first, and at
+//	    the n-th as long as n deliveries are held that come to nothing.
 //	P4  A transport's id decides nothing, be it a message's or a delivery's of a
 //	    webhook. It is written into the receipt for people.
 //	P5  A webhook is heard only if one of its source's secrets signed its body and its

@@ -3,6 +3,7 @@ package projector_test
 import (
 	"net/http"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -85,11 +86,13 @@ func TestWhatCannotTakeEffectIsDeadLetteredWithItsReason(t *testing.T) { // P2
 
 func TestWhatIsNotKnownYetIsTriedAgainLater(t *testing.T) { // P3
 	inWorld(t, func(t *testing.T, w *world) {
-		if s := w.deliver(reservation(t, "R-1001", 10), 1, message.CopyLater); s.Delay != 10*time.Second {
-			t.Errorf("a sku that nobody began: in %v, want its beginning to be waited for, 10s", s.Delay)
-		}
-		w.deliver(count(t, 9, 100), 1, message.Complete)
-		w.deliver(reservation(t, "R-1001", 10), 2, message.Complete)
+		var late sync.WaitGroup
+		late.Go(func() {
+			time.Sleep(8 * time.Second)
+			w.deliver(count(t, 9, 100), 1, message.Complete)
+		})
+		w.deliver(reservation(t, "R-1001", 10), 1, message.Complete) // whose sku is begun while it waits
+		late.Wait()
 		w.wantStock(97, 10)
 
 		down := w.arm(control.Rule{Do: "answer", Status: http.StatusServiceUnavailable})
@@ -105,6 +108,34 @@ func TestWhatIsNotKnownYetIsTriedAgainLater(t *testing.T) { // P3
 		down()
 		w.deliver(reservation(t, "R-1002", 11), 3, message.Complete)
 		w.wantStock(94, 11)
+	})
+}
+
+// How long a sku's beginning is waited for grows with how often its message has
+// come, and ends; and it ends at once when the process is to stop.
+func TestTheBeginningOfASKUIsWaitedForWithinBounds(t *testing.T) { // P2 P3
+	inWorld(t, func(t *testing.T, w *world) {
+		for nth, least := range map[int]time.Duration{1: 9 * time.Second, 4: 130 * time.Second, 10: 45 * time.Minute} {
+			w.asked()
+			began := time.Now()
+			if s := w.deliver(reservation(t, "R-1001", 10), nth, message.DeadLetter); s.Reason != "UnknownItem" {
+				t.Errorf("delivery %d: %s", nth, s.Reason)
+			}
+			if took := time.Since(began); took < least || took > least*5/4 {
+				t.Errorf("delivery %d waited for %v, want %v or a little more", nth, took, least)
+			}
+			if n := w.asked(); n > 3*(nth+1) { // receipt and item at each look, and the account now and then
+				t.Errorf("delivery %d asked the store %d times", nth, n)
+			}
+		}
+		stopping := make(chan struct{})
+		w.projector.Stopping = stopping
+		time.AfterFunc(3*time.Second, func() { close(stopping) })
+		began := time.Now()
+		w.deliver(reservation(t, "R-1001", 10), 10, message.CopyLater)
+		if took := time.Since(began); took != 3*time.Second {
+			t.Errorf("waited for %v, although the process stops after 3s", took)
+		}
 	})
 }
 

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"time"
 
 	"oneeffect/internal/message"
 	"oneeffect/internal/receipt"
@@ -18,6 +19,7 @@ import (
 // cmd/projector.
 type Projector struct {
 	Inventory *receipt.Book
+	Stopping  <-chan struct{} // closed when no more is received: nothing is waited for any more
 	Counters  *Counters
 	Log       *slog.Logger
 }
@@ -37,9 +39,41 @@ func (p *Projector) Handle(ctx context.Context, d message.Delivery) message.Sett
 		p.Log.LogAttrs(ctx, slog.LevelWarn, "not taken", slog.String("message", d.MessageID), slog.String("reason", message.InvalidMessage), slog.Any("err", err))
 		return message.Reject(message.InvalidMessage, err.Error())
 	}
-	decision, err := p.Inventory.Record(ctx, event, receipt.Delivery{ID: d.MessageID, Again: d.Count > 1})
+	decision, err := p.record(ctx, event, d)
 	tell(ctx, p.Log, p.Counters, "inventory", event, decision, err, slog.Int("delivery", d.Count), slog.String("message", d.MessageID))
 	return settlementFor(event, decision, err, d.Count)
+}
+
+// errNotWaited: the sku is not known, and its beginning was not waited for.
+var errNotWaited = errors.New("stopping: its beginning is not waited for")
+
+// record records an event. The beginning of a sku that nobody knows may be behind
+// it; and where an outage had both held, its hold may end later. So it is looked for
+// again after every hold that a message had which came as often as this one. That
+// spends no delivery, so that an outage leaves as much of it as there was.
+func (p *Projector) record(ctx context.Context, e receipt.Event, d message.Delivery) (receipt.Decision, error) {
+	for look := 1; ; look++ {
+		decision, err := p.Inventory.Record(ctx, e, receipt.Delivery{ID: d.MessageID, Again: d.Count > 1})
+		if !errors.Is(err, receipt.ErrNoItem) || look > d.Count {
+			return decision, err
+		}
+		if !p.wait(ctx, message.Hold(look).Delay) {
+			return receipt.Decision{}, fmt.Errorf("record %q: %w", e.Key, errNotWaited)
+		}
+	}
+}
+
+// wait says whether it has waited to the end.
+func (p *Projector) wait(ctx context.Context, d time.Duration) bool {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return true
+	case <-p.Stopping:
+	case <-ctx.Done():
+	}
+	return false
 }
 
 // open reads a message about stock.
@@ -55,8 +89,6 @@ func open(body []byte) (receipt.Event, error) {
 // its message.
 func settlementFor(e receipt.Event, d receipt.Decision, err error, count int) message.Settlement {
 	switch {
-	case errors.Is(err, receipt.ErrNoItem) && count == 1:
-		return message.Later(message.FirstHold) // its beginning may be behind it, or a replica late
 	case errors.Is(err, receipt.ErrNoItem):
 		return message.Reject(UnknownItem, fmt.Sprintf("nothing is known of sku %q, and version %d does not begin it: send its %s first", e.Entity, e.Version, message.TypeStockCount))
 	case errors.Is(err, receipt.ErrRange):

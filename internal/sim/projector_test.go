@@ -2,25 +2,18 @@ package sim
 
 import (
 	"context"
-	"errors"
 	"fmt"
-	"net"
 	"net/http"
-	"os"
-	"sync"
-	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
 
 	"oneeffect/emulator/control"
-	brokeremulator "oneeffect/emulator/servicebus"
 	"oneeffect/internal/message"
 	"oneeffect/internal/projector"
 	"oneeffect/internal/receipt"
 	"oneeffect/internal/servicebus"
 
-	"github.com/Azure/azure-sdk-for-go/sdk/messaging/azservicebus"
 	"go.opentelemetry.io/otel/metric/noop"
 )
 
@@ -43,7 +36,7 @@ func (w *world) projector(id string) {
 	db, bus := w.connect(id)
 	p := w.projection(id, db.Inventory())
 	receiver := servicebus.Receiver{
-		Client: bus, Topic: message.Reservations, Subscription: message.Inventory, Slots: 4, LockDuration: lock,
+		Client: bus, Topic: message.Reservations, Subscription: message.Inventory, Sessions: true, Slots: 4, LockDuration: lock,
 		SettleTimeout: 10 * time.Second, Grace: 75 * time.Second, Log: w.log(id),
 	}
 	w.run(db, bus, func(ctx context.Context) error { return receiver.Run(ctx, p.Handle) })
@@ -154,6 +147,37 @@ func TestAnUnknownSKUWaitsForItsBeginning(t *testing.T) { // P2 P3
 	})
 }
 
+// After an outage of the store, what begins a sku may come later than what needs it,
+// by as much as it is held: the reservation waits as long.
+func TestAReservationWaitsForABeginningThatAnOutageHeldUp(t *testing.T) { // P2 P3
+	story(t, func(t *testing.T, w *world) {
+		w.projector("projector-1")
+		w.arm(control.Rule{Name: "outage", Match: control.Match{Service: "cosmos", Client: "projector-1"}, Do: "answer", Status: http.StatusServiceUnavailable})
+		w.arm(control.Rule{Name: "late", Match: control.Match{Service: "servicebus", Operation: "deliver", Key: "opening"}, Do: "hold", Nth: 4})
+		w.tell("early", reserve(10, 3))
+		w.tell("opening", opening)
+		w.until("the fourth delivery of the opening", reached("late"))
+		from := w.hub.Last()
+		w.disarm("outage")
+		w.after(from, "its sku is looked for and not found", request("projector-1", "inventory", "read", http.StatusNotFound))
+		time.Sleep(time.Minute) // held, as a message is that has come three times
+		if err := w.hub.Release("late", control.Release{Action: "go"}); err != nil {
+			t.Fatal(err)
+		}
+		if e := w.settledAs("early", "completed"); e.Delivery < 3 {
+			t.Errorf("it was delivered %d times: the outage was none", e.Delivery)
+		}
+		w.wantStock(97, 10)
+	})
+}
+
+func (w *world) disarm(rule string) {
+	w.t.Helper()
+	if err := w.hub.Disarm(rule); err != nil {
+		w.t.Fatal(err)
+	}
+}
+
 // outage is a store that takes no receipt of R-1001 for as long as one recording tries.
 func outage(client string) control.Rule {
 	key := map[string]any{"/*/resourceBody/key": reserve(10, 3).EventKey}
@@ -188,30 +212,6 @@ func TestAnEventThatIsTriedAgainIsOvertaken(t *testing.T) { // R3 R8
 	})
 }
 
-// With sessions, the same outage overtakes nobody: the broker keeps the order in
-// which a sku's events were sent. It knows no other order, so that the version rule
-// is needed all the same.
-func TestSessionsMakeStaleEventsRareAndTheVersionRuleNoLessNeeded(t *testing.T) { // R3
-	story(t, func(t *testing.T, w *world) {
-		client, end := w.sessions()
-		defer end()
-		db, bus := w.connect("projector-1")
-		defer w.closeConnections(db, bus)
-		p := w.projection("projector-1", db.Inventory())
-		w.arm(outage("projector-1"))
-
-		w.sendInSession(client, opening, reserve(10, 3), reserve(11, 5), reserve(12, 1)) // as they happened
-		w.consumeSessions(client, p, 4)
-		w.wantStock(91, 12)
-		w.wantOutcomes(map[int64]receipt.Outcome{10: receipt.OutcomeApplied, 11: receipt.OutcomeApplied, 12: receipt.OutcomeApplied})
-
-		w.sendInSession(client, reserve(14, 1), reserve(13, 2)) // as their producer got round to it
-		w.consumeSessions(client, p, 2)
-		w.wantStock(90, 14)
-		w.wantOutcomes(map[int64]receipt.Outcome{14: receipt.OutcomeApplied, 13: receipt.OutcomeStale})
-	})
-}
-
 func (w *world) wantOutcomes(want map[int64]receipt.Outcome) {
 	w.t.Helper()
 	for version, outcome := range want {
@@ -222,104 +222,6 @@ func (w *world) wantOutcomes(want map[int64]receipt.Outcome) {
 	}
 }
 
-// sessions is another broker, whose subscription hands out each sku's messages one
-// after the other, and the SDK's own client of it.
-func (w *world) sessions() (client *azservicebus.Client, end func()) {
-	w.t.Helper()
-	file, err := os.Open("../../emulator/config.json")
-	if err != nil {
-		w.t.Fatal(err)
-	}
-	defer file.Close()
-	config, err := brokeremulator.ReadConfig(file)
-	if err != nil {
-		w.t.Fatal(err)
-	}
-	for i := range config.Namespace.Topics {
-		for j := range config.Namespace.Topics[i].Subscriptions {
-			config.Namespace.Topics[i].Subscriptions[j].RequiresSession = true
-		}
-	}
-	hub := control.New()
-	broker, err := brokeremulator.New(hub, config)
-	if err != nil {
-		w.t.Fatal(err)
-	}
-	client, err = azservicebus.NewClientFromConnectionString(
-		"Endpoint=sb://sessions.example;SharedAccessKeyName=RootManageSharedAccessKey;SharedAccessKey=SAS_KEY_VALUE;UseDevelopmentEmulator=true",
-		&azservicebus.ClientOptions{NewWebSocketConn: func(ctx context.Context, _ azservicebus.NewWebSocketConnArgs) (net.Conn, error) {
-			return broker.Dial(ctx)
-		}})
-	if err != nil {
-		w.t.Fatal(err)
-	}
-	return client, func() {
-		err := client.Close(context.Background())
-		hub.Close()
-		if err := errors.Join(err, broker.Close()); err != nil {
-			w.t.Error(err)
-		}
-	}
-}
-
 type stockEvent interface {
 	Message(id string, at time.Time) (message.Message, error)
-}
-
-func (w *world) sendInSession(client *azservicebus.Client, events ...stockEvent) {
-	w.t.Helper()
-	sender, err := client.NewSender(message.Reservations, nil)
-	if err != nil {
-		w.t.Fatal(err)
-	}
-	defer sender.Close(context.Background())
-	for _, e := range events {
-		m, err := e.Message("any", time.Now())
-		if err != nil {
-			w.t.Fatal(err)
-		}
-		if err := sender.SendMessage(context.Background(), &azservicebus.Message{SessionID: &m.CorrelationID, Body: m.Body}, nil); err != nil {
-			w.t.Fatal(err)
-		}
-	}
-}
-
-// consumeSessions is two consumers, each of which would take a session if there were one,
-// and its messages one by one, until so many are completed.
-func (w *world) consumeSessions(client *azservicebus.Client, p *projector.Projector, messages int) {
-	ctx, cancel := context.WithTimeout(context.Background(), time.Hour)
-	defer cancel()
-	var consumers sync.WaitGroup
-	var completed atomic.Int64
-	for range 2 {
-		consumers.Go(func() {
-			session, err := client.AcceptNextSessionForSubscription(ctx, message.Reservations, message.Inventory, nil)
-			if err != nil {
-				return // the other one has it
-			}
-			defer session.Close(context.Background())
-			for completed.Load() < int64(messages) {
-				taken, err := session.ReceiveMessages(ctx, 1, nil)
-				if err != nil {
-					w.t.Error(err)
-					return
-				}
-				m := taken[0]
-				s := p.Handle(ctx, message.Delivery{MessageID: m.MessageID, Body: m.Body, Count: max(int(m.DeliveryCount), 1)})
-				if s.Action == message.Complete {
-					err = session.CompleteMessage(ctx, m, nil)
-					completed.Add(1)
-				} else {
-					time.Sleep(s.Delay)
-					err = session.AbandonMessage(ctx, m, nil)
-				}
-				if err != nil {
-					w.t.Error(err)
-					return
-				}
-			}
-			cancel()
-		})
-	}
-	consumers.Wait()
 }

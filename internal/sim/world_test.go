@@ -86,7 +86,7 @@ type world struct {
 }
 
 // newWorld starts the emulators. Everything ends with the test, before its bubble does.
-func newWorld(t *testing.T) *world {
+func newWorld(t *testing.T, change ...func(*brokeremulator.Config)) *world {
 	file, err := os.Open("../../emulator/config.json")
 	if err != nil {
 		t.Fatal(err)
@@ -95,6 +95,9 @@ func newWorld(t *testing.T) *world {
 	config, err := brokeremulator.ReadConfig(file)
 	if err != nil {
 		t.Fatal(err)
+	}
+	for _, f := range change {
+		f(&config)
 	}
 	w := &world{t: t, hub: control.New()}
 	if w.broker, err = brokeremulator.New(w.hub, config); err != nil {

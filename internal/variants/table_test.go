@@ -321,8 +321,36 @@ var ofWork = []variant{
 	},
 	{
 		"P3", "nobody waits for the beginning of a sku", "projector/projector.go",
-		`return message.Later(message.FirstHold)`, `return message.Reject(UnknownItem, "")`,
+		`|| look > d.Count`, `|| look > 0`,
 		"projector.TestWhatIsNotKnownYetIsTriedAgainLater",
+	},
+	{
+		"P3", "the beginning of a sku is waited for no longer after an outage", "projector/projector.go",
+		`|| look > d.Count`, `|| look > 1`,
+		"sim.TestAReservationWaitsForABeginningThatAnOutageHeldUp",
+	},
+	{
+		"R3", "broker order is taken for the version rule", "receipt/receipt.go",
+		`if e.Version <= stands.Version {`, `if e.Version == stands.Version {`,
+		"sim.TestSessionsMakeStaleEventsRareAndTheVersionRuleNoLessNeeded",
+	},
+	{
+		"S10", "the next message of a session is received although the one before it is not settled", "servicebus/session.go",
+		`			return errGone
+`, `			continue
+`,
+		"servicebus.TestAMessageThatWasNotSettledComesAgainFirst",
+	},
+	{
+		"S10", "a session is kept for ever", "servicebus/session.go",
+		`time.Since(s.accepted) < sessionTurn`, `sessionTurn > 0`,
+		"servicebus.TestASessionHasItsTurnAndNoMore",
+	},
+	{
+		"S10", "a session's lock is not renewed", "servicebus/session.go",
+		`	renewer.Go(func() { p.renewSession(renewing, s) })
+`, ``,
+		"servicebus.TestASessionsLockIsRenewedWhileItsMessageIsWorkedOn",
 	},
 	{
 		"P4", "the message's id is in the key", "projector/projector.go",
