@@ -29,7 +29,7 @@ func storyBySession(t *testing.T, tell func(t *testing.T, w *world)) {
 // With sessions, the outage of the store that has an event overtaken without them
 // overtakes nobody. The broker knows no other order than that of sending, so that
 // the version rule is needed all the same.
-func TestSessionsMakeStaleEventsRareAndTheVersionRuleNoLessNeeded(t *testing.T) { // R3 S10
+func TestSessionsMakeStaleEventsRareAndTheVersionRuleNoLessNeeded(t *testing.T) { // R3 S11
 	storyBySession(t, func(t *testing.T, w *world) {
 		w.projector("projector-1")
 		w.projector("projector-2")
@@ -54,7 +54,7 @@ func TestSessionsMakeStaleEventsRareAndTheVersionRuleNoLessNeeded(t *testing.T) 
 
 // An operator sends again what was dead-lettered, long after what was behind it in
 // its session: a dead-letter queue has no sessions, and a new message its own place.
-func TestADeadLetterThatIsReplayedInItsSessionIsStale(t *testing.T) { // R3 S10 P2
+func TestADeadLetterThatIsReplayedInItsSessionIsStale(t *testing.T) { // R3 S11 P2
 	storyBySession(t, func(t *testing.T, w *world) {
 		w.projector("projector-1")
 		w.tell("ten", reserve(10, 3)) // before its sku was begun
@@ -72,7 +72,7 @@ func TestADeadLetterThatIsReplayedInItsSessionIsStale(t *testing.T) { // R3 S10 
 
 // A projector loses its session with an event in hand, whose batch is on its way.
 // Another one has the session, and all that is in it, when the batch arrives.
-func TestABatchThatOutlivesItsSessionChangesNothing(t *testing.T) { // R2 R3 R4 S10
+func TestABatchThatOutlivesItsSessionChangesNothing(t *testing.T) { // R2 R3 R4 S11
 	storyBySession(t, func(t *testing.T, w *world) {
 		w.projector("projector-1")
 		w.tell("opening", opening)

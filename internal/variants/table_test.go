@@ -335,19 +335,19 @@ var ofWork = []variant{
 		"sim.TestSessionsMakeStaleEventsRareAndTheVersionRuleNoLessNeeded",
 	},
 	{
-		"S10", "the next message of a session is received although the one before it is not settled", "servicebus/session.go",
+		"S11", "the next message of a session is received although the one before it is not settled", "servicebus/session.go",
 		`			return errGone
 `, `			continue
 `,
 		"servicebus.TestAMessageThatWasNotSettledComesAgainFirst",
 	},
 	{
-		"S10", "a session is kept for ever", "servicebus/session.go",
+		"S11", "a session is kept for ever", "servicebus/session.go",
 		`time.Since(s.accepted) < sessionTurn`, `sessionTurn > 0`,
 		"servicebus.TestASessionHasItsTurnAndNoMore",
 	},
 	{
-		"S10", "a session's lock is not renewed", "servicebus/session.go",
+		"S11", "a session's lock is not renewed", "servicebus/session.go",
 		`	renewer.Go(func() { p.renewSession(renewing, s) })
 `, ``,
 		"servicebus.TestASessionsLockIsRenewedWhileItsMessageIsWorkedOn",
