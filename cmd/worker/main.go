@@ -69,7 +69,11 @@ func run(ctx context.Context, args []string, env process.Environment, stdout, st
 	} else if err != nil {
 		log.LogAttrs(ctx, slog.LevelWarn, "store not reached yet", slog.Any("err", err))
 	}
-	w := wire(s, out, handlers, events, log)
+	counters, err := worker.NewCounters(traces.Metrics.Meter("oneeffect/worker"))
+	if err != nil {
+		return err
+	}
+	w := wire(s, out, handlers, events, counters, log)
 	receiver := servicebus.Receiver{
 		Client: out.ServiceBus, Queue: message.Tasks, Slots: s.slots,
 		LockDuration: s.lock, SettleTimeout: s.settle, Grace: s.drain(), Throttle: throttle, Log: log,
@@ -82,7 +86,7 @@ func run(ctx context.Context, args []string, env process.Environment, stdout, st
 }
 
 // wire is the wiring diagram of this process.
-func wire(s settings, out process.Connections, handlers map[string]message.Handler, events *servicebus.Sender, log *slog.Logger) *worker.Worker {
+func wire(s settings, out process.Connections, handlers map[string]message.Handler, events *servicebus.Sender, counters worker.Counters, log *slog.Logger) *worker.Worker {
 	return &worker.Worker{
 		Claims: &claim.Desk{
 			Store:   out.Cosmos.Claims(),
@@ -94,13 +98,15 @@ func wire(s settings, out process.Connections, handlers map[string]message.Handl
 				MaxAttempts: s.maxAttempts, Keep: s.keep,
 			},
 			Fenced: func(ctx context.Context, id string) {
+				counters.Fenced(ctx)
 				log.LogAttrs(ctx, slog.LevelWarn, "fenced", slog.String("task", id))
 			},
+			Renewed: counters.Renewed,
 		},
 		Handlers: handlers,
 		Publish:  events.Send,
 		BusyWait: s.busyWait, PublishTimeout: s.publish, SettleTimeout: s.settle, KeyMargin: s.keyMargin,
-		Log: log,
+		Log: log, Counters: counters,
 	}
 }
 

@@ -134,7 +134,11 @@ type Attempt struct {
 	Owner string    `json:"owner"`
 	At    time.Time `json:"at"` // broker time
 	End   string    `json:"end"`
+	Trace string    `json:"trace,omitzero"` // W3C traceparent of the delivery that was granted, if it is kept
 }
+
+// EndExpired is the end of an attempt whose claim was taken over.
+const EndExpired = "lease expired"
 
 // maxAttemptsKept bounds the record: the first grant and the newest 31.
 const maxAttemptsKept = 32

@@ -21,6 +21,8 @@ type Desk struct {
 	Terms
 	// Fenced is told, if set, of every write of ours that found a newer grant (C4).
 	Fenced func(ctx context.Context, id string)
+	// Renewed is told, if set, of every renewal that a lease has made by itself, or not.
+	Renewed func(ctx context.Context, err error)
 
 	mu      sync.Mutex
 	running map[string]bool // ids that this process works on
@@ -47,7 +49,7 @@ func (d *Desk) Take(ctx context.Context, ask Ask) (*Lease, Verdict, error) {
 		d.leave(ask.ID)
 		return nil, verdict, err
 	}
-	return newLease(t), verdict, nil
+	return newLease(ctx, t), verdict, nil
 }
 
 func (d *Desk) enter(id string) bool {

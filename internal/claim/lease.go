@@ -44,13 +44,14 @@ type Lease struct {
 	calling bool // a keyless call was licensed by CallStarting and not withdrawn
 }
 
-func newLease(t taking) *Lease {
+// newLease keeps what ctx carries, so that renewals belong to its trace, but not its end.
+func newLease(ctx context.Context, t taking) *Lease {
 	l := &Lease{
 		desk: t.desk, record: t.record, owner: t.owner, fence: t.held.Fence,
 		turn: make(chan struct{}, 1), ending: make(chan struct{}),
 		claim: t.held, etag: t.etag, asked: t.sent,
 	}
-	l.ctx, l.lose = context.WithCancelCause(context.Background())
+	l.ctx, l.lose = context.WithCancelCause(context.WithoutCancel(ctx))
 	next := l.nextLook(l.Left())
 	l.mu.Lock()
 	l.alarm = time.AfterFunc(next, l.expire)
@@ -266,7 +267,10 @@ func (l *Lease) renew() {
 	ctx, cancel := context.WithTimeout(l.ctx, left)
 	defer cancel()
 	// Its failure needs no report: without a renewal the lease ends, and says so.
-	_ = l.apply(ctx, func(*Claim) {})
+	err := l.apply(ctx, func(*Claim) {})
+	if l.desk.Renewed != nil {
+		l.desk.Renewed(ctx, err)
+	}
 }
 
 // sendings are the nonces of one change, and when each was sent.

@@ -23,6 +23,8 @@ type Ask struct {
 	Asserted    bool // an operator asserts that nothing was applied
 	Now         func() time.Time
 	ReadFirst   bool // a redelivery: a create would find a record anyway
+
+	Trace string // W3C traceparent of who asks, for people; empty: nobody keeps it
 }
 
 // Terms are the same for every claim of a process.
@@ -148,6 +150,7 @@ func first(ask Ask, owner string, now time.Time, t Terms) Claim {
 		FirstCallAt: now, Starts: 1, TTL: t.ttl(), Version: 1,
 	}
 	c.began(now)
+	c.Attempts[len(c.Attempts)-1].Trace = ask.Trace
 	return c
 }
 
@@ -156,7 +159,7 @@ func first(ask Ask, owner string, now time.Time, t Terms) Claim {
 // firstCallAt is the downstream's, not the grant's.
 func takeOver(old Claim, ask Ask, owner string, now time.Time, t Terms) Claim {
 	next := old
-	next.ended("lease expired") // or "released", or "failed", where that is noted already
+	next.ended(EndExpired) // or "released", or "failed", where that is noted already
 	next.Owner, next.Fence = owner, old.Fence+1
 	next.Run = max(old.Run, ask.Run)
 	next.Keyed = old.Keyed && ask.Keyed
@@ -164,6 +167,7 @@ func takeOver(old Claim, ask Ask, owner string, now time.Time, t Terms) Claim {
 	next.Released, next.NotBefore = false, time.Time{}
 	next.LeaseSeconds, next.TTL = t.leaseSeconds(), t.ttl()
 	next.began(now)
+	next.Attempts[len(next.Attempts)-1].Trace = ask.Trace
 	return next
 }
 

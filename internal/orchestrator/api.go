@@ -57,7 +57,7 @@ func (o *Orchestrator) API() http.Handler {
 	origins.SetDenyHandler(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		WriteProblem(w, CrossOrigin, "a web page of another origin may not do this")
 	}))
-	api := origins.Handler(mux)
+	api := origins.Handler(routed(mux))
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if !canonical(r.URL) {
 			noSuchResource(w) // a mux would answer with a page that sends elsewhere

@@ -74,6 +74,8 @@ func (o *Orchestrator) Relay(ctx context.Context) error {
 // relay is one round, from a cursor on; the next one goes on where it says.
 func (o *Orchestrator) relay(ctx context.Context, from execution.Cursor) (execution.Cursor, error) {
 	var errs []error
+	var oldest time.Duration
+	defer func() { o.Counters.waiting(ctx, oldest) }()
 	for relayed := 0; relayed < maxRelayed; {
 		entries, next, err := o.Store.Unsent(ctx, o.RelayAge, from)
 		if err != nil { // of the cursor too, if it has grown too old
@@ -83,7 +85,8 @@ func (o *Orchestrator) relay(ctx context.Context, from execution.Cursor) (execut
 			if ctx.Err() != nil {
 				return from, errors.Join(errs...)
 			}
-			errs = append(errs, o.resend(ctx, entry))
+			waited, err := o.resend(ctx, entry)
+			oldest, errs = max(oldest, waited), append(errs, err)
 		}
 		relayed += len(entries)
 		if from = next; from == "" {
@@ -96,12 +99,23 @@ func (o *Orchestrator) relay(ctx context.Context, from execution.Cursor) (execut
 // resend looks first: the ticket is the ETag that stands, and a run that has ended,
 // or that a later one has replaced, needs no task. An execution that stands at an
 // earlier run than its entry is an old version of it, at a replica that lags: the
-// entry stays, since it may be all that is left of the dispatch (E6).
-func (o *Orchestrator) resend(ctx context.Context, entry execution.Entry) error {
+// entry stays, since it may be all that is left of the dispatch (E6). It says how long
+// the entry has waited.
+func (o *Orchestrator) resend(ctx context.Context, entry execution.Entry) (waited time.Duration, err error) {
 	stands, err := o.Store.Load(ctx, entry.ExecutionID)
 	if err != nil {
-		return fmt.Errorf("load %s: %w", entry.ExecutionID, err)
+		return 0, fmt.Errorf("load %s: %w", entry.ExecutionID, err)
 	}
+	for _, n := range stands.Execution.History {
+		if n.Run == entry.Run { // the note that began the run is the first
+			waited = stands.At.Sub(n.At)
+			break
+		}
+	}
+	return max(waited, 0), o.resendFor(ctx, entry, stands)
+}
+
+func (o *Orchestrator) resendFor(ctx context.Context, entry execution.Entry, stands execution.Stored) error {
 	e := stands.Execution
 	switch {
 	case entry.Part != "":

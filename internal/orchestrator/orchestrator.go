@@ -62,7 +62,7 @@ func (o *Orchestrator) Handle(ctx context.Context, d message.Delivery) message.S
 	o.Counters.event(ctx, event, decision, err)
 	level, attrs := slog.LevelInfo, []slog.Attr{
 		slog.String("task", event.ExecutionID()), slog.String("event", event.Type()), slog.Int("delivery", d.Count),
-		slog.String("decision", decision.String()),
+		slog.String("decision", decision.String()), slog.Duration("took", time.Since(d.Received)),
 	}
 	switch {
 	case err != nil:
@@ -100,6 +100,7 @@ func (o *Orchestrator) transition(ctx context.Context, event message.Event, stan
 		}
 		change, decision := execution.Next(stands.Execution, event, now)
 		if decision != execution.Transition && decision != execution.Record {
+			suppressed(ctx, stands.Execution)
 			return decision, nil // an earlier delivery did this, or it changes nothing
 		}
 		_, err := o.Store.Change(ctx, id, change, stands.ETag)
@@ -109,6 +110,7 @@ func (o *Orchestrator) transition(ctx context.Context, event message.Event, stan
 		if !lookAgain(err) {
 			return 0, fmt.Errorf("transition of %s: %w", id, err)
 		}
+		o.Counters.lookingAgain(ctx, err)
 		gone = errors.Is(err, message.ErrNotFound)
 		stands = execution.Stored{}
 	}

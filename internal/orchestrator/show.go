@@ -32,5 +32,6 @@ func (o *Orchestrator) show(w http.ResponseWriter, r *http.Request) {
 // answer shows an execution.
 func (o *Orchestrator) answer(w http.ResponseWriter, r *http.Request, status int, s execution.Stored) {
 	w.Header().Set("ETag", string(s.ETag))
+	about(r.Context(), s.Execution)
 	o.writeJSON(w, r, status, s.Execution)
 }

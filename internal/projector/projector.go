@@ -9,10 +9,6 @@ import (
 
 	"oneeffect/internal/message"
 	"oneeffect/internal/receipt"
-
-	"go.opentelemetry.io/otel/attribute"
-	"go.opentelemetry.io/otel/metric"
-	"go.opentelemetry.io/otel/trace"
 )
 
 // Projector applies messages about stock. Its fields are its wiring, filled in by
@@ -40,7 +36,7 @@ func (p *Projector) Handle(ctx context.Context, d message.Delivery) message.Sett
 		return message.Reject(message.InvalidMessage, err.Error())
 	}
 	decision, err := p.record(ctx, event, d)
-	tell(ctx, p.Log, p.Counters, "inventory", event, decision, err, slog.Int("delivery", d.Count), slog.String("message", d.MessageID))
+	tell(ctx, p.Log, p.Counters, "inventory", event, decision, err, slog.Int("delivery", d.Count), slog.String("message", d.MessageID), slog.Duration("took", time.Since(d.Received)))
 	return settlementFor(event, decision, err, d.Count)
 }
 
@@ -53,7 +49,7 @@ var errNotWaited = errors.New("stopping: its beginning is not waited for")
 // spends no delivery, so that an outage leaves as much of it as there was.
 func (p *Projector) record(ctx context.Context, e receipt.Event, d message.Delivery) (receipt.Decision, error) {
 	for look := 1; ; look++ {
-		decision, err := p.Inventory.Record(ctx, e, receipt.Delivery{ID: d.MessageID, Again: d.Count > 1})
+		decision, err := p.Inventory.Record(ctx, e, receipt.Delivery{ID: d.MessageID, Trace: traceOf(ctx), Again: d.Count > 1})
 		if !errors.Is(err, receipt.ErrNoItem) || look > d.Count {
 			return decision, err
 		}
@@ -118,35 +114,6 @@ func tell(ctx context.Context, log *slog.Logger, c *Counters, source string, e r
 		attrs = append(attrs, slog.Int64("found", d.Receipt.Found), slog.Int64("gap", d.Receipt.Gap), slog.Int64("delta", d.Receipt.Delta))
 	}
 	log.LogAttrs(ctx, level, "handled", append(attrs, slog.String("class", class), slog.Int("races", d.Races))...)
-	trace.SpanFromContext(ctx).SetAttributes(attribute.String("oneeffect.event", e.Key), attribute.String("oneeffect.class", class))
+	mark(ctx, e, class, d, err)
 	c.count(ctx, source, class, d)
-}
-
-// Counters are what a projector counts.
-type Counters struct {
-	events, races, gaps metric.Int64Counter
-}
-
-// NewCounters makes them.
-func NewCounters(meter metric.Meter) (*Counters, error) {
-	var c Counters
-	var errs [3]error
-	c.events, errs[0] = meter.Int64Counter("oneeffect.projector.events", metric.WithDescription("Events by what became of them."), metric.WithUnit("{event}"))
-	c.races, errs[1] = meter.Int64Counter("oneeffect.projector.races", metric.WithDescription("Writes that found their item changed."), metric.WithUnit("{write}"))
-	c.gaps, errs[2] = meter.Int64Counter("oneeffect.projector.gaps", metric.WithDescription("Versions that were skipped."), metric.WithUnit("{version}"))
-	if err := errors.Join(errs[:]...); err != nil {
-		return nil, fmt.Errorf("make counters: %w", err)
-	}
-	return &c, nil
-}
-
-func (c *Counters) count(ctx context.Context, source, class string, d receipt.Decision) {
-	from := attribute.String("oneeffect.source", source)
-	c.events.Add(ctx, 1, metric.WithAttributes(from, attribute.String("oneeffect.class", class)))
-	if d.Races > 0 {
-		c.races.Add(ctx, int64(d.Races), metric.WithAttributes(from))
-	}
-	if d.Class == receipt.Applied && d.Receipt.Gap > 0 {
-		c.gaps.Add(ctx, d.Receipt.Gap, metric.WithAttributes(from))
-	}
 }

@@ -87,7 +87,7 @@ func (h *Webhooks) record(w http.ResponseWriter, r *http.Request, change message
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(r.Context()), h.Budget)
 	defer cancel()
 	delivery := cut(r.Header.Get(HeaderDelivery))
-	d, err := h.Book.Record(ctx, event, receipt.Delivery{ID: delivery})
+	d, err := h.Book.Record(ctx, event, receipt.Delivery{ID: delivery, Trace: traceOf(ctx)})
 	tell(ctx, h.Log, h.Counters, "webhook", event, d, err, slog.String("attempt", delivery))
 	switch {
 	case err != nil:

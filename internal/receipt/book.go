@@ -22,6 +22,7 @@ type Book struct {
 // Delivery is the way by which an event came.
 type Delivery struct {
 	ID    string // the transport's, for people
+	Trace string // its W3C traceparent, for people too; empty: nobody keeps it
 	Again bool   // it has been delivered before: its receipt may stand
 }
 
@@ -43,7 +44,7 @@ func (b *Book) Record(ctx context.Context, e Event, d Delivery) (Decision, error
 	if err != nil {
 		return Decision{}, fmt.Errorf("record %q: wait for the events before it: %w", e.Key, err)
 	}
-	r := &recording{book: b, event: e, delivery: d.ID, w: nonce(), look: d.Again, stands: turn.known}
+	r := &recording{book: b, event: e, delivery: d, w: nonce(), look: d.Again, stands: turn.known}
 	defer func() { turn.pass(r.stands) }() // also if the store panics: others wait for it
 	return r.run(ctx)
 }
@@ -52,7 +53,7 @@ func (b *Book) Record(ctx context.Context, e Event, d Delivery) (Decision, error
 type recording struct {
 	book     *Book
 	event    Event
-	delivery string
+	delivery Delivery
 	w        string // new for each recording: a receipt that bears it is ours (R6)
 
 	look   bool    // for the receipt, before anything else
@@ -130,7 +131,7 @@ func (r *recording) write(ctx context.Context) (Decision, error) {
 		r.stands = nil
 		return Decision{}, err
 	}
-	receipt.W, receipt.Delivery = r.w, r.delivery
+	receipt.W, receipt.Delivery, receipt.Trace = r.w, r.delivery.ID, r.delivery.Trace
 	receipt.TTL = int(r.book.Keep / time.Second)
 	ctx, cancel := context.WithTimeout(ctx, r.book.Timeout)
 	defer cancel()

@@ -63,7 +63,8 @@ type Receipt struct {
 	Delta    int64          `json:"delta,omitzero"` // what it adds to a stock, or would have
 	W        string         `json:"w"`              // nonce of the recording that wrote it
 	Delivery string         `json:"delivery,omitzero"`
-	TTL      int            `json:"ttl"` // seconds
+	Trace    string         `json:"trace,omitzero"` // W3C traceparent of that delivery, if it is kept
+	TTL      int            `json:"ttl"`            // seconds
 	Schema   int            `json:"v"`
 	Unknown  jsontext.Value `json:",embed"`
 }

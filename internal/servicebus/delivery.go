@@ -81,7 +81,7 @@ func (p *pump) deliver(work context.Context, stopping <-chan struct{}, d *delive
 	release := p.keep(ctx, d)
 	defer release()
 
-	s := message.Retry()
+	s, read := message.Retry(), false
 	select {
 	case <-stopping:
 	default:
@@ -89,7 +89,7 @@ func (p *pump) deliver(work context.Context, stopping <-chan struct{}, d *delive
 			s = message.Reject(message.InvalidMessage, d.poison.Error())
 		} else {
 			began := time.Now()
-			s = p.handle(ctx, d.Delivery)
+			s, read = p.handle(ctx, d.Delivery), true
 			p.hasProcessed(ctx, began)
 		}
 	}
@@ -100,18 +100,22 @@ func (p *pump) deliver(work context.Context, stopping <-chan struct{}, d *delive
 		p.calm(ctx)
 	}
 	p.hasSettled(ctx, action, s.Reason, err)
-	d.settled(ctx, p.Log, action, s, err)
+	d.settled(ctx, p.Log, action, s, read, err)
 	return err == nil && action != message.Leave
 }
 
-// settled is the one line about a delivery, also where it is not settled.
-func (d *delivery) settled(ctx context.Context, log *slog.Logger, a message.Action, s message.Settlement, err error) {
+// settled is the line about how a delivery ended. The one line about a delivery is
+// its reader's, who knows what it was about; here it is written where nobody has read
+// it, and where it did not end as was decided.
+func (d *delivery) settled(ctx context.Context, log *slog.Logger, a message.Action, s message.Settlement, read bool, err error) {
 	level := slog.LevelInfo
 	switch {
 	case errors.Is(err, errUndecided):
 		level = slog.LevelError
 	case err != nil:
 		level = slog.LevelWarn
+	case read:
+		level = slog.LevelDebug
 	}
 	if !log.Enabled(ctx, level) {
 		return

@@ -217,6 +217,7 @@ func TestAnIdleDayIsQuietAndCheap(t *testing.T) { // S8
 		}
 		stop()
 		w.loggedTimes(0, "level=WARN")
-		w.loggedTimes(3, "level=INFO") // receiving, and two tasks settled
+		w.loggedTimes(1, "level=INFO") // receiving
+		w.loggedTimes(2, "level=DEBUG", "msg=settled")
 	})
 }

@@ -126,7 +126,7 @@ func TestALostLockDoesNotDisturbTheHandler(t *testing.T) { // S2, S3
 		stop()
 		w.logged("lock lost, the handler goes on", "delivery=1")
 		w.logged("level=WARN", `msg="not settled"`, "delivery=1", "the lock is lost")
-		w.logged("level=INFO", "msg=settled", "delivery=2", "disposition=complete")
+		w.logged("level=DEBUG", "msg=settled", "delivery=2", "disposition=complete")
 	})
 }
 
@@ -207,7 +207,7 @@ func TestAMessageInHandSurvivesItsConnection(t *testing.T) { // S3, S6
 					t.Errorf("%d connections were made to settle one message", n)
 				}
 				stop()
-				w.logged("level=INFO", "msg=settled", "disposition=complete")
+				w.logged("level=DEBUG", "msg=settled", "disposition=complete")
 			})
 		})
 	}
@@ -225,7 +225,7 @@ func TestALostAnswerToASettlementIsSurvived(t *testing.T) { // S3
 		}
 		stop()
 		w.logged("level=WARN", "message=one", `msg="not settled"`)
-		w.logged("level=INFO", "message=two", "msg=settled")
+		w.logged("level=DEBUG", "message=two", "msg=settled")
 	})
 }
 

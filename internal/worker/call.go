@@ -31,6 +31,9 @@ func (w *Worker) call(ctx context.Context, lease *claim.Lease, j job) (o outcome
 			continue
 		}
 		o = w.step(ctx, lease, j, step)
+		if o.Effect == message.EffectUnknown {
+			w.Counters.unknownOutcome(ctx, j.task.Type)
+		}
 		if o.Effect != message.EffectApplied || i == len(steps)-1 {
 			return o
 		}
@@ -173,6 +176,7 @@ func (w *Worker) guarded(ctx context.Context, j job, c message.Call) (o message.
 	defer func() {
 		if p := recover(); p != nil {
 			what := message.Line(panicked(p))
+			w.Counters.panicked(ctx, c.Type)
 			w.Log.LogAttrs(ctx, slog.LevelError, "handler panicked", slog.String("task", j.task.ExecutionID), slog.String("type", c.Type), slog.String("step", c.Step),
 				slog.String("panic", what), slog.String("stack", string(debug.Stack())))
 			o = message.Outcome{Effect: message.EffectUnknown, Retry: true, Description: "the handler panicked: " + what}

@@ -10,9 +10,6 @@ import (
 
 	"oneeffect/internal/claim"
 	"oneeffect/internal/message"
-
-	"go.opentelemetry.io/otel/attribute"
-	"go.opentelemetry.io/otel/trace"
 )
 
 // Worker does tasks. Its fields are its wiring, filled in by cmd/worker.
@@ -26,7 +23,8 @@ type Worker struct {
 	SettleTimeout  time.Duration // bound of taking back a call that is not made after all
 	KeyMargin      time.Duration // a key window is taken to end so much earlier
 
-	Log *slog.Logger
+	Log      *slog.Logger
+	Counters Counters // zero: nothing is counted
 
 	calls sync.WaitGroup // handlers that run, also those that nobody waits for any more
 }
@@ -54,9 +52,9 @@ func (w *Worker) Handle(ctx context.Context, d message.Delivery) message.Settlem
 		w.Log.LogAttrs(ctx, slog.LevelWarn, "not taken", slog.String("message", d.MessageID), slog.String("reason", refusal.Reason), slog.String("description", refusal.Description))
 		return *refusal
 	}
-	trace.SpanFromContext(ctx).SetAttributes(attribute.String("oneeffect.task", job.task.ExecutionID))
-
+	job.began(ctx)
 	lease, verdict, err := w.take(ctx, job, d.Count > 1) // 2, 7
+	w.claimed(ctx, verdict, err)
 	var o outcome
 	if err == nil && verdict.Kind == claim.Granted {
 		o = w.call(ctx, lease, job)                   // 3 4, 8 9
@@ -66,6 +64,7 @@ func (w *Worker) Handle(ctx context.Context, d message.Delivery) message.Settlem
 		err = w.publish(ctx, job, verdict) // 11
 	}
 	settlement := settlementFor(verdict, err, d.BrokerNow().After(job.task.NotAfter)) // 11, carried out when Handle has returned
+	w.told(ctx, verdict, settlement, err)
 	w.tell(ctx, job, o, verdict, settlement, err)
 	return settlement
 }
@@ -85,6 +84,7 @@ func (w *Worker) tell(ctx context.Context, j job, o outcome, v claim.Verdict, s 
 	attrs := []slog.Attr{
 		slog.String("task", j.task.ExecutionID), slog.Int("run", j.task.Run), slog.Int("delivery", j.delivery.Count),
 		slog.Int64("fence", v.Claim.Fence), slog.String("verdict", v.Kind.String()), slog.String("settlement", s.Action.String()),
+		slog.Duration("took", time.Since(j.delivery.Received)),
 	}
 	if failed {
 		attrs = append(attrs, slog.String("call", o.Description))
@@ -137,7 +137,8 @@ func (w *Worker) take(ctx context.Context, j job, readFirst bool) (*claim.Lease,
 		ID: j.task.ExecutionID, TaskType: j.task.Type, Fingerprint: j.fingerprint, Run: j.task.Run,
 		Keyed: j.declared.Keyed, KeylessStep: j.declared.KeylessStep(), KeyWindow: j.declared.KeyWindow, KeyMargin: w.KeyMargin,
 		NotAfter: j.task.NotAfter, Asserted: j.task.Asserted,
-		Now: j.delivery.BrokerNow, ReadFirst: readFirst,
+		Trace: traceOf(ctx),
+		Now:   j.delivery.BrokerNow, ReadFirst: readFirst,
 	}
 	for waited := time.Duration(0); ; {
 		lease, verdict, err := w.Claims.Take(ctx, ask)
