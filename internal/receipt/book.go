@@ -40,7 +40,7 @@ const maxRounds = 12
 // ErrNoItem and ErrRange, that none ever will be unless the item changes. What was
 // sent may still be applied, and the next delivery will find it.
 func (b *Book) Record(ctx context.Context, e Event, d Delivery) (Decision, error) {
-	turn, err := b.turns.take(ctx, e.Entity)
+	turn, err := b.turns.take(ctx, e.Entity, e.Version)
 	if err != nil {
 		return Decision{}, fmt.Errorf("record %q: wait for the events before it: %w", e.Key, err)
 	}

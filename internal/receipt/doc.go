@@ -28,7 +28,8 @@
 //	R8  A reservation begins an item only with version 1; a count or a state begins
 //	    one with any. What is skipped between two versions is in the receipt, as a gap.
 //	R9  One recording makes a bounded number of rounds. In one process, the events of
-//	    one entity take turns, so that only processes race for it.
+//	    one entity take turns, the lowest version first, so that only processes race
+//	    for it.
 //
 // What this does not give:
 //

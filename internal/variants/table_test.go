@@ -303,6 +303,11 @@ var ofWork = []variant{
 		"receipt.TestAGapIsInTheReceiptOfWhatCameAfterIt",
 	},
 	{
+		"R9", "whoever has waited longest is next, whatever its version", "receipt/turns.go",
+		`return cmp.Compare(a.version, b.version)`, `return cmp.Compare(a.version, a.version)`,
+		"receipt.TestEventsOfOneSKUTakeTurns",
+	},
+	{
 		"R9", "a turn hands nothing on", "receipt/book.go",
 		`turn.pass(r.stands)`, `turn.pass(nil)`,
 		"receipt.TestEventsOfOneSKUTakeTurns",
