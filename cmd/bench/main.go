@@ -6,6 +6,7 @@
 //	memory   the worker's program with 500 tasks in flight
 //	requests executions created over HTTP by the orchestrator's program
 //	list     the newest of a million executions, by the orchestrator's program
+//	events   events about stock by the projector: many skus, one, and by session
 //
 //	bin/bench                             all of it: make bench
 //	bin/bench -run worker -profile DIR    one part, and where the time goes, for go tool pprof
@@ -76,6 +77,7 @@ func (b *bench) parts() []measure.Part {
 		{Name: "memory", Measure: b.measureMemory},
 		{Name: "requests", Measure: b.measureRequests},
 		{Name: "list", Measure: b.measureList},
+		{Name: "events", Measure: b.measureEvents},
 	}
 }
 
@@ -99,10 +101,10 @@ func parse(args []string, stdout io.Writer) (b *bench, err error) {
 }
 
 // start returns when the emulator is ready. The name is that of its profile.
-func (b *bench) start(ctx context.Context, name string) (*measure.Server, error) {
+func (b *bench) start(ctx context.Context, name string, more ...string) (*measure.Server, error) {
 	flags := []string{"-amqp", "127.0.0.1:0", "-cosmos", "127.0.0.1:0", "-downstream", "127.0.0.1:0", "-control", "127.0.0.1:0"}
 	if b.Profile != "" {
 		flags = append(flags, "-cpuprofile", filepath.Join(b.Profile, name+"-server.pprof"))
 	}
-	return measure.Launch(ctx, nil, b.emulator, flags...)
+	return measure.Launch(ctx, nil, b.emulator, append(flags, more...)...)
 }

@@ -47,6 +47,7 @@ func TestEveryRowIsMeasured(t *testing.T) {
 		"worker, 1 at once: throughput", "worker, 256 at once: client", "worker's program: memory, 500 tasks in flight",
 		"orchestrator, 8 requests at once: half are created within", "orchestrator, 64 requests at once: creations",
 		"orchestrator, newest 50 of 120: half of the answers within",
+		"projector, 1,000 skus: throughput", "projector, one hot sku: applied", "projector, 1,000 skus by session: server",
 	} {
 		if _, measured := rows[name]; !measured {
 			t.Errorf("no row %q", name)

@@ -91,12 +91,17 @@ func handlerAt(s *site, o downstream.Options) (message.Handler, error) {
 // run does n tasks and says how long the last settlement was in coming. The
 // receiver has ended when it returns.
 func (p *product) run(ctx context.Context, n int) (time.Duration, error) {
+	return receiveUntil(ctx, p.receiver, p.handle, p.settled, n)
+}
+
+// receiveUntil runs a receiver until so many messages are settled.
+func receiveUntil(ctx context.Context, r servicebus.Receiver, handle servicebus.Handle, settled *tally, n int) (time.Duration, error) {
 	ctx, stop := context.WithCancel(ctx)
 	defer stop()
-	done := p.settled.expect(n)
+	done := settled.expect(n)
 	ended := make(chan error, 1)
 	began := time.Now()
-	go func() { ended <- p.receiver.Run(ctx, p.handle) }() // received below
+	go func() { ended <- r.Run(ctx, handle) }() // received below
 	select {
 	case <-done:
 	case <-ctx.Done():
@@ -105,7 +110,7 @@ func (p *product) run(ctx context.Context, n int) (time.Duration, error) {
 	}
 	took := time.Since(began)
 	stop()
-	return took, errors.Join(<-ended, p.settled.failure())
+	return took, errors.Join(<-ended, settled.failure())
 }
 
 // handle is the worker's, whose every task must end well.

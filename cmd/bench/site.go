@@ -40,9 +40,9 @@ type site struct {
 }
 
 // newSite starts an emulator and makes the database.
-func (b *bench) newSite(ctx context.Context, name string) (s *site, err error) {
+func (b *bench) newSite(ctx context.Context, name string, flags ...string) (s *site, err error) {
 	s = &site{}
-	if s.server, err = b.start(ctx, name); err != nil {
+	if s.server, err = b.start(ctx, name, flags...); err != nil {
 		return nil, err
 	}
 	defer func() {
