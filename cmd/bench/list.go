@@ -13,6 +13,7 @@ import (
 	"net/http"
 	"net/url"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/go-json-experiment/json"
@@ -97,38 +98,55 @@ func (o *office) first(ctx context.Context) (string, error) {
 }
 
 // store puts executions into the store, the newest last, and returns its id. Each is in
-// a partition of its own, so each is a request; they are written one behind the other,
-// without waiting for answers, which are read beside that.
+// a partition of its own, so each is a request.
 func (s *site) store(ctx context.Context, n int) (newest string, err error) {
+	began := time.Now().UTC().Add(-time.Duration(n) * time.Millisecond)
+	ctx, fail := context.WithCancelCause(ctx)
+	defer fail(nil)
+	var storing sync.WaitGroup
+	for first := range min(n, connections) {
+		storing.Go(func() {
+			if err := s.stream(ctx, began, first, n); err != nil {
+				fail(fmt.Errorf("store executions: %w", err))
+			}
+		})
+	}
+	storing.Wait()
+	return idOf(n - 1), context.Cause(ctx)
+}
+
+// connections share the executions that are stored.
+const connections = 4
+
+func idOf(i int) string { return fmt.Sprintf("%08d-7d0e-4c49-9a3e-0f6b1c52%04d", i, i%10000) }
+
+// stream writes every connections-th execution on a connection of its own, one behind
+// the other, without waiting for answers, which are read beside that.
+func (s *site) stream(ctx context.Context, began time.Time, first, n int) error {
 	conn, err := (&net.Dialer{}).DialContext(ctx, "tcp", s.server.Cosmos)
 	if err != nil {
-		return "", fmt.Errorf("store executions: %w", err)
+		return err
 	}
 	defer conn.Close()
 	stop := context.AfterFunc(ctx, func() { _ = conn.Close() }) // which ends both directions
 	defer stop()
 	written := make(chan error, 1)
-	began := time.Now().UTC().Add(-time.Duration(n) * time.Millisecond)
-	id := func(i int) string { return fmt.Sprintf("%08d-7d0e-4c49-9a3e-0f6b1c52%04d", i, i%10000) }
 	go func() { // ends with the connection, or with the last one; received below
 		out := bufio.NewWriterSize(conn, 64<<10)
 		var err error
-		for i := 0; i < n && err == nil; i++ {
-			err = s.write(out, id(i), began.Add(time.Duration(i)*time.Millisecond))
+		for i := first; i < n && err == nil; i += connections {
+			err = s.write(out, idOf(i), began.Add(time.Duration(i)*time.Millisecond))
 		}
 		written <- errors.Join(err, out.Flush())
 	}()
 	in := bufio.NewReaderSize(conn, 64<<10)
-	for range n {
-		if err = created(in); err != nil {
-			_ = conn.Close()
-			break
-		}
+	for i := first; i < n && err == nil; i += connections {
+		err = created(in)
 	}
-	if err = errors.Join(err, <-written); err != nil {
-		return "", fmt.Errorf("store executions: %w", errors.Join(err, context.Cause(ctx)))
+	if err != nil {
+		_ = conn.Close()
 	}
-	return id(n - 1), nil
+	return errors.Join(err, <-written)
 }
 
 // write is one request to create an execution.
