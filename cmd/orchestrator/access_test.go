@@ -14,6 +14,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"syscall"
 	"testing"
@@ -215,6 +216,56 @@ func TestOffLoopbackItStartsWithAnIssuerOnlyAndAsksForTokens(t *testing.T) {
 			}
 		}
 	}
+}
+
+// What the guard answers is described, for every operation: that nobody knows who asks,
+// that who asks may not, and that an open API was called by another name.
+func TestTheGuardsAnswersAreDescribed(t *testing.T) {
+	text, err := os.ReadFile("../../internal/orchestrator/openapi.json")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var document struct {
+		Paths map[string]map[string]struct {
+			Responses map[string]any `json:"responses"`
+		} `json:"paths"`
+	}
+	if err := json.Unmarshal(text, &document); err != nil {
+		t.Fatal(err)
+	}
+	i := newIssuer(t)
+	guarded := start(t, []string{"SSL_CERT_FILE=" + i.authority}, "-listen=0.0.0.0:0", "-oidc-issuer="+i.URL, "-oidc-audience=api")
+	guarded.until("the issuer's keys were read")
+	open := start(t, nil, "-listen=127.0.0.1:0")
+	nobody := i.token(t, "nothing")
+	asked := 0
+	for path, methods := range document.Paths {
+		for method, o := range methods {
+			for _, ask := range []struct {
+				of          *child
+				host, token string
+				want        int
+				problem     string
+			}{
+				{guarded, "oneeffect.example", "", 401, "unauthenticated"}, {guarded, "oneeffect.example", nobody, 403, "not-permitted"},
+				{open, "evil.example", "", 421, "misdirected"},
+			} {
+				if (path == "/livez" || path == "/readyz") && ask.of == guarded {
+					continue // whoever asks these has no token
+				}
+				asked++
+				status, _, body := ask.of.ask(strings.ToUpper(method), strings.Replace(path, "{id}", "82f3", 1), ask.host, ask.token)
+				if _, described := o.Responses[strconv.Itoa(status)]; status != ask.want || !described || !strings.Contains(body, `"urn:oneeffect:problem:`+ask.problem+`"`) {
+					t.Errorf("%s %s: %d %s, described: %t; want %d %s", method, path, status, body, described, ask.want, ask.problem)
+				}
+			}
+		}
+	}
+	if asked < 30 {
+		t.Errorf("%d answers were looked at", asked)
+	}
+	guarded.stop()
+	open.stop()
 }
 
 func TestOnLoopbackItIsOpenToThisMachinesNamesAlone(t *testing.T) {

@@ -22,6 +22,8 @@ const lease = 5 * time.Minute
 type deadLetters struct {
 	all []message.Dead // changed by a test before anybody looks, and by Discard
 
+	fails error // what a look is answered with
+
 	mu     sync.Mutex
 	browse int
 }
@@ -30,6 +32,9 @@ func (d *deadLetters) Browse(_ context.Context, from int64, limit int) ([]messag
 	d.mu.Lock()
 	d.browse++
 	d.mu.Unlock()
+	if d.fails != nil {
+		return nil, d.fails
+	}
 	var page []message.Dead
 	for _, m := range d.all {
 		if m.Sequence >= from && len(page) < limit {
