@@ -3,12 +3,13 @@ package evidence
 import (
 	"fmt"
 	"slices"
+	"strings"
 
 	"oneeffect/internal/message"
 )
 
-// derive is the class of a record by what it observed (V2).
-func (r Record) derive() Class {
+// Class is what a record comes to by what it observed (V2).
+func (r Record) Class() Class {
 	switch {
 	case r.Kind == KindCell && r.Cell != nil:
 		return verdict(slices.Contains(r.Cell.Expected, r.Cell.Observed))
@@ -60,7 +61,7 @@ func classify(f Fields) Class {
 	}
 	last := f.DeliveryAttempt[len(f.DeliveryAttempt)-1]
 	if torn(*sent, states) {
-		if last.Reported != "" { // a projector that reports a class is not the broken variant
+		if last.Reported != "" || f.DeliveryAttempt[0].Ended != Killed { // a projector that reports a class is not the broken variant
 			return Unclassified
 		}
 		return NonAtomic
@@ -68,11 +69,22 @@ func classify(f Fields) Class {
 	if effects := countEffects(*sent, states); effects < 0 || effects > 1 {
 		return Unclassified
 	}
+	if !last.acknowledged() {
+		return Unclassified // an event whose message will come again has no end yet
+	}
 	class := step(*sent, states[len(states)-2], states[len(states)-1], last)
 	if class != last.Reported {
 		return Unclassified
 	}
 	return class
+}
+
+// Killed is the end of a process by SIGKILL, in the words of the system.
+const Killed = "signal: killed"
+
+// acknowledged says whether the transport was told that there is nothing more to do.
+func (a Attempt) acknowledged() bool {
+	return a.Ended == "complete" || a.Ended == "dead-letter" || strings.HasPrefix(a.Ended, "200 ") || strings.HasPrefix(a.Ended, "409 ")
 }
 
 // step is what the last attempt did to what stood before it.

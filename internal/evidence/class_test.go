@@ -84,8 +84,15 @@ func TestTheClassFollowsFromWhatTheStoreHeld(t *testing.T) { // V2
 		{"killed after the batch, then delivered again", two, Duplicate, []State{opened, with(10, 97, receipt), with(10, 97, receipt)}, Duplicate},
 		{"only one look", c, Applied, []State{opened}, Unclassified},
 	} {
-		if got := stockRecord(row.c, row.reported, row.states...).derive(); got != row.want {
+		r := stockRecord(row.c, row.reported, row.states...)
+		if got := r.Class(); got != row.want {
 			t.Errorf("%s: %s, want %s", row.says, got, row.want)
+		}
+		for i := range r.DeliveryAttempt {
+			r.DeliveryAttempt[i].Ended = "abandon"
+		}
+		if got := r.Class(); got != Unclassified {
+			t.Errorf("%s, and no attempt has ended as it must: %s, want %s", row.says, got, Unclassified)
 		}
 	}
 }

@@ -47,7 +47,7 @@ const (
 
 // The cases of probes that have more than one.
 const (
-	TheCase         = "the probe's only case"
+	TheCase         = "the only case"
 	BrokenVariant   = "effect first, then killed"
 	AtomicRepair    = "the same kill, receipt and effect in one batch"
 	FirstAttempt    = "first attempt"

@@ -259,3 +259,16 @@ func blank(texts ...string) bool {
 	}
 	return len(texts) == 0
 }
+
+// What says what a record is about, in two steps; nothing for the run's own.
+func (r Record) What() (name, which string) {
+	switch {
+	case r.Probe != nil:
+		return r.Probe.Name, r.Probe.Case
+	case r.Cell != nil:
+		return r.Cell.Row, r.Cell.Handler + ", " + r.Cell.Signal
+	case r.Preflight != nil:
+		return "preflight", r.Preflight.Reliance
+	}
+	return "", ""
+}

@@ -101,7 +101,7 @@ func (r *Run) Append(record Record) error {
 		record.At = time.Now()
 	}
 	record.At = record.At.UTC()
-	record.Observed = record.derive()
+	record.Observed = record.Class()
 	line, err := seal(&record)
 	if err != nil {
 		return fmt.Errorf("append a record: %w", err)

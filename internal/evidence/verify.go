@@ -162,7 +162,7 @@ func (v *verification) line(text []byte) {
 	case (n == 0) != (r.Kind == KindRun):
 		v.problem(AspectSchema, n, "its kind is %s: the run's own record is the first one, and there is no other", r.Kind)
 	}
-	if derived := r.derive(); derived != r.Observed {
+	if derived := r.Class(); derived != r.Observed {
 		v.problem(AspectClass, n, "it says %s, and its observations say %s", r.Observed, derived)
 	}
 	v.Records = append(v.Records, r)

@@ -42,6 +42,9 @@ func stockRecord(c Case, reported Class, states ...State) Record {
 		if i == len(c.Deliveries)-1 {
 			a.Reported = reported
 		}
+		if i < len(c.Deliveries)-1 {
+			a.Ended = Killed
+		}
 		r.DeliveryAttempt = append(r.DeliveryAttempt, a)
 	}
 	return r
