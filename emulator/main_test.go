@@ -333,7 +333,7 @@ func TestTheBuiltInConfigurationIsTheFileInTheRepository(t *testing.T) {
 			t.Fatal(err)
 		}
 		text := fmt.Sprintf("%+v", config.Namespace)
-		for _, name := range []string{"tasks", "task-events", "orchestrator", "reservations", "inventory"} {
+		for _, name := range []string{"tasks", "task-events", "orchestrator", "reservations", "inventory", "evidence", "probes"} {
 			if !strings.Contains(strings.ToLower(text), name) {
 				t.Errorf("%q: there is no %s in %s", path, name, text)
 			}

@@ -62,6 +62,7 @@ them it signs in with the identity that AZURE_TOKEN_CREDENTIALS names.
 	_ = root.RegisterFlagCompletionFunc("output", cobra.FixedCompletions([]string{"table", "json"}, cobra.ShellCompDirectiveNoFileComp)) // the flag is there
 
 	root.AddCommand(
+		a.evidence(),
 		a.setup(),
 		a.version(),
 	)

@@ -238,19 +238,39 @@ func (s *Settings) Store(throttled func()) (*cosmos.Database, error) {
 
 // store opens the store; o says how it is watched.
 func (s *Settings) store(o cosmos.Options) (*cosmos.Database, error) {
-	o.ApplicationID, o.Endpoint, o.Database, o.Timeout, o.Key = s.ID, s.Endpoint, s.Database, s.StoreLimit, s.cosmosKey
-	if s.cosmosKey == "" {
-		identity, err := Identity()
-		if err != nil {
-			return nil, fmt.Errorf("%w; an emulator wants COSMOS_KEY instead", err)
-		}
-		o.Credential = identity
+	where, err := s.StoreOptions()
+	if err != nil {
+		return nil, err
 	}
-	database, err := cosmos.Open(o)
+	where.Throttled, where.Log, where.Tracing, where.Meter = o.Throttled, o.Log, o.Tracing, o.Meter
+	database, err := cosmos.Open(where)
 	if err != nil {
 		return nil, fmt.Errorf("cosmos db: %w", err)
 	}
 	return database, nil
+}
+
+// StoreOptions say where Cosmos DB is and who this process is there.
+func (s *Settings) StoreOptions() (cosmos.Options, error) {
+	o := cosmos.Options{ApplicationID: s.ID, Endpoint: s.Endpoint, Database: s.Database, Timeout: s.StoreLimit, Key: s.cosmosKey}
+	if s.cosmosKey == "" {
+		identity, err := Identity()
+		if err != nil {
+			return cosmos.Options{}, fmt.Errorf("%w; an emulator wants COSMOS_KEY instead", err)
+		}
+		o.Credential = identity
+	}
+	return o, nil
+}
+
+// BrokerHost is where Service Bus is, without what a connection string has beside it.
+func (s *Settings) BrokerHost() string {
+	for part := range strings.SplitSeq(s.connectionString, ";") {
+		if name, value, _ := strings.Cut(part, "="); strings.EqualFold(name, "Endpoint") {
+			return value
+		}
+	}
+	return s.Namespace
 }
 
 // Close ends the connections within a limit, and also when ctx has ended.
