@@ -1,11 +1,12 @@
 // Command local runs everything on one machine: the emulators, the orchestrator
 // and the workers, each a process of its own, as they would be deployed.
 //
-//	local up      all of it, until Ctrl-C
-//	local demo    the fourteen arrows, observed from outside, with a real kill
+//	local up        all of it, until Ctrl-C
+//	local demo      the fourteen arrows, observed from outside, with a real kill
+//	local evidence  the probes of taskctl, against emulators of their own
 //
-// It finds the other programs beside itself: `make run` and `make demo` build
-// them all into one folder.
+// It finds the other programs beside itself: `make run`, `make demo` and
+// `make evidence` build them all into one folder.
 package main
 
 import (
@@ -30,7 +31,7 @@ func main() {
 	}
 }
 
-const usage = "give a command: up (everything, until Ctrl-C) or demo (the fourteen arrows); -h after it lists its flags"
+const usage = "give a command: up (everything, until Ctrl-C), demo (the fourteen arrows) or evidence (the receipt probes); -h after it lists its flags"
 
 func run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 	if len(args) == 0 {
@@ -46,6 +47,8 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 		return up(ctx, bin, args[1:], stdout, stderr)
 	case "demo":
 		return demo(ctx, bin, args[1:], stdout, stderr)
+	case "evidence":
+		return evidence(ctx, bin, args[1:], stdout, stderr)
 	}
 	return fmt.Errorf("%q is no command: %s", args[0], usage)
 }
