@@ -66,6 +66,7 @@ func demo(ctx context.Context, bin string, args []string, stdout, stderr io.Writ
 	flags := flag.NewFlagSet("local demo", flag.ContinueOnError)
 	flags.SetOutput(stderr)
 	lie := flags.String("lie", "", "make it fail, to see that it can: "+lieForgetful+", "+lieNoKill+", "+lieLock+", "+lieNoDuplicate+" or "+lieNoConditions)
+	stock := flags.Bool("stock", false, "a projector too, which applies what was reserved once, although it is told twice")
 	entra := flags.Bool("entra", false, "broker and store over TLS, and everybody signs in with a managed identity, as in Azure")
 	if err := flags.Parse(args); err != nil {
 		return err
@@ -77,7 +78,7 @@ func demo(ctx context.Context, bin string, args []string, stdout, stderr io.Writ
 	if err != nil {
 		return err
 	}
-	d := &demonstration{system: &system{bin: bin, dir: logs}, out: stdout, lie: *lie, entra: *entra, started: time.Now()}
+	d := &demonstration{system: &system{bin: bin, dir: logs}, out: stdout, lie: *lie, entra: *entra, stock: *stock, started: time.Now()}
 	defer d.stop()
 	result := d.perform(ctx)
 	if os.Getenv("KEEP") == "1" && ctx.Err() == nil {
@@ -95,6 +96,7 @@ type demonstration struct {
 	out      io.Writer
 	lie      string
 	entra    bool
+	stock    bool
 	started  time.Time
 	events   *controller
 	store    *cosmos.Database
@@ -129,6 +131,9 @@ func (d *demonstration) perform(ctx context.Context) error {
 		}
 	}
 	noteErr := d.note(bounded, arrowBound)
+	if noteErr == nil && d.stock {
+		noteErr = d.reserve(bounded, arrowBound)
+	}
 	effects, transitions, err := d.totals(ctx)
 	if err != nil {
 		return err

@@ -69,8 +69,8 @@ const (
 )
 
 // projector starts the projector.
-func (s *system) projector(ctx context.Context, listen string) error {
-	c, err := s.start(ctx, "projector", "projector", slices.Concat([]string{"-id", "projector", "-listen", listen}, s.endpoints())...)
+func (s *system) projector(ctx context.Context, listen string, args ...string) error {
+	c, err := s.start(ctx, "projector", "projector", slices.Concat([]string{"-id", "projector", "-listen", listen}, s.endpoints(), args)...)
 	if err != nil {
 		return err
 	}

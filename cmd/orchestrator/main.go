@@ -155,6 +155,7 @@ func run(ctx context.Context, args []string, env process.Environment, stdout, st
 		return err
 	}
 	defer func() { err = errors.Join(err, traces.Shutdown(context.WithoutCancel(ctx))) }()
+	log = traces.Logger(log)
 	throttle := servicebus.NewThrottle()
 	out, err := s.Connect(traces, log, throttle.Pull)
 	if err != nil {
@@ -169,8 +170,10 @@ func run(ctx context.Context, args []string, env process.Environment, stdout, st
 	if err != nil {
 		return err
 	}
+	attachment := &servicebus.Attachment{}
 	o := &orchestrator.Orchestrator{
-		Store: out.Cosmos.Executions(), Views: out.Cosmos.Executions(), Send: tasks.Send,
+		Attached: attachment.Check,
+		Store:    out.Cosmos.Executions(), Views: out.Cosmos.Executions(), Send: tasks.Send,
 		Claims: &claim.Desk{
 			Store: out.Cosmos.Claims(), Process: s.ID + "/" + claim.Nonce(), Timeout: s.StoreLimit,
 			Terms: claim.Terms{Lease: s.lease, ChallengerMargin: s.challengerMargin, Keep: s.keep},
@@ -187,7 +190,7 @@ func run(ctx context.Context, args []string, env process.Environment, stdout, st
 	drain := s.grace - s.settle - horizon.Closing
 	receiver := servicebus.Receiver{
 		Client: out.ServiceBus, Topic: message.TaskEvents, Subscription: message.Orchestrator, Slots: s.slots,
-		LockDuration: s.lock, SettleTimeout: s.settle, Grace: drain, Throttle: throttle, Log: log,
+		LockDuration: s.lock, SettleTimeout: s.settle, Grace: drain, Throttle: throttle, Log: log, Attachment: attachment,
 	}
 	fmt.Fprintf(stdout, "http %s\nready\n", listener.Addr())
 	parts, ctx := errgroup.WithContext(ctx)
@@ -195,6 +198,7 @@ func run(ctx context.Context, args []string, env process.Environment, stdout, st
 		otelhttp.WithMeterProvider(traces.Metrics), otelhttp.WithPropagators(traces.Propagator))
 	parts.Go(func() error { return process.Serve(ctx, listener, api, drain) })
 	parts.Go(func() error { return guard.Run(ctx) })
+	parts.Go(func() error { return s.Profile(ctx, log) })
 	parts.Go(func() error { return o.Relay(ctx) })
 	parts.Go(func() error { return o.Reconcile(ctx) })
 	parts.Go(func() error { return o.Follow(ctx) })

@@ -52,6 +52,7 @@ func run(ctx context.Context, args []string, env process.Environment, stdout, st
 		return err
 	}
 	defer func() { err = errors.Join(err, traces.Shutdown(context.WithoutCancel(ctx))) }()
+	log = traces.Logger(log)
 	throttle := servicebus.NewThrottle()
 	out, err := s.Connect(traces, log, throttle.Pull)
 	if err != nil {
@@ -76,9 +77,10 @@ func run(ctx context.Context, args []string, env process.Environment, stdout, st
 	if err != nil {
 		return fmt.Errorf("listen: %w (choose another address with -listen)", err)
 	}
+	attachment := &servicebus.Attachment{}
 	receiver := servicebus.Receiver{
 		Client: out.ServiceBus, Topic: message.Reservations, Subscription: message.Inventory, Sessions: true, Slots: s.slots,
-		LockDuration: s.lock, SettleTimeout: s.settle, Grace: s.grace - s.settle - horizon.Closing, Throttle: throttle, Log: log,
+		LockDuration: s.lock, SettleTimeout: s.settle, Grace: s.grace - s.settle - horizon.Closing, Throttle: throttle, Log: log, Attachment: attachment,
 	}
 	fmt.Fprintf(stdout, "http %s\nready\n", listener.Addr())
 	parts, ctx := errgroup.WithContext(ctx)
@@ -86,7 +88,8 @@ func run(ctx context.Context, args []string, env process.Environment, stdout, st
 	mux := http.NewServeMux()
 	mux.Handle("/webhooks/", otelhttp.NewHandler(webhooks.Handler(), "projector", otelhttp.WithTracerProvider(traces.Traces),
 		otelhttp.WithMeterProvider(traces.Metrics), otelhttp.WithPropagators(traces.Propagator)))
-	probes(ctx, mux, inventory.Check, log)
+	process.Probes(ctx, mux, log, attachment.Check, inventory.Check)
+	parts.Go(func() error { return s.Profile(ctx, log) })
 	parts.Go(func() error { return process.Serve(ctx, listener, mux, s.grace-s.settle-horizon.Closing) })
 	parts.Go(func() error { return process.Receive(ctx, receiver, p.Handle) })
 	return parts.Wait()
@@ -94,26 +97,3 @@ func run(ctx context.Context, args []string, env process.Environment, stdout, st
 
 // webhookBudget is less than a connection may take to be answered.
 const webhookBudget = 30 * time.Second
-
-// probeLimit bounds the look at the store that a probe takes.
-const probeLimit = 2 * time.Second
-
-// probes adds /livez, and /readyz: the store answers, and this process is not about
-// to end, which running tells.
-func probes(running context.Context, mux *http.ServeMux, look func(context.Context) error, log *slog.Logger) {
-	mux.HandleFunc("GET /livez", func(w http.ResponseWriter, _ *http.Request) { fmt.Fprintln(w, "alive") })
-	mux.HandleFunc("GET /readyz", func(w http.ResponseWriter, r *http.Request) {
-		ctx, cancel := context.WithTimeout(r.Context(), probeLimit)
-		defer cancel()
-		err := running.Err()
-		if err == nil {
-			err = look(ctx)
-		}
-		if err != nil {
-			log.LogAttrs(ctx, slog.LevelWarn, "not ready", slog.Any("err", err))
-			http.Error(w, "not ready", http.StatusServiceUnavailable)
-			return
-		}
-		fmt.Fprintln(w, "ready")
-	})
-}

@@ -3,10 +3,8 @@ package main
 import (
 	"bufio"
 	"context"
-	"errors"
 	"io"
 	"net/http"
-	"net/http/httptest"
 	"strings"
 	"testing"
 
@@ -122,25 +120,6 @@ func TestAProjectorWithoutItsStoreLivesAndIsNotReadyAndEndsWell(t *testing.T) {
 	}
 }
 
-func TestAProbeSaysReadyWhileTheStoreAnswersAndTheProcessGoesOn(t *testing.T) {
-	ctx, end := context.WithCancel(t.Context())
-	mux := http.NewServeMux()
-	var store error
-	probes(ctx, mux, func(context.Context) error { return store }, (&process.Settings{}).Logger(io.Discard))
-	want := func(says string, status int) {
-		t.Helper()
-		if got := get(mux, "/readyz"); got != status {
-			t.Errorf("%s: %d, want %d", says, got, status)
-		}
-	}
-	want("a store that answers", http.StatusOK)
-	store = errors.New("down")
-	want("a store that does not", http.StatusServiceUnavailable)
-	store = nil
-	end()
-	want("a process that ends", http.StatusServiceUnavailable)
-}
-
 func TestAPortInUseIsNamedWithItsRemedy(t *testing.T) {
 	address, stop := running(t)
 	err := run(t.Context(), []string{"-id=p", "-listen=" + address, "-store-timeout=200ms", "-settle-timeout=200ms"}, environment, io.Discard, io.Discard)
@@ -150,10 +129,4 @@ func TestAPortInUseIsNamedWithItsRemedy(t *testing.T) {
 	if err := stop(); err != nil {
 		t.Error(err)
 	}
-}
-
-func get(handler http.Handler, path string) int {
-	recorder := httptest.NewRecorder()
-	handler.ServeHTTP(recorder, httptest.NewRequest(http.MethodGet, path, nil))
-	return recorder.Code
 }

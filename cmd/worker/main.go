@@ -7,6 +7,8 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"net"
+	"net/http"
 	"os"
 	"os/signal"
 	"slices"
@@ -20,6 +22,8 @@ import (
 	"oneeffect/internal/servicebus"
 	"oneeffect/internal/telemetry"
 	"oneeffect/internal/worker"
+
+	"golang.org/x/sync/errgroup"
 )
 
 func main() {
@@ -42,6 +46,7 @@ func run(ctx context.Context, args []string, env process.Environment, stdout, st
 		return err
 	}
 	defer func() { err = errors.Join(err, traces.Shutdown(context.WithoutCancel(ctx))) }()
+	log = traces.Logger(log)
 	transport := downstream.NewTransport()
 	defer transport.CloseIdleConnections()
 	handlers, err := readHandlers(s, env, downstream.Options{
@@ -74,12 +79,23 @@ func run(ctx context.Context, args []string, env process.Environment, stdout, st
 		return err
 	}
 	w := wire(s, out, handlers, events, counters, log)
+	attachment := &servicebus.Attachment{}
 	receiver := servicebus.Receiver{
 		Client: out.ServiceBus, Queue: message.Tasks, Slots: s.slots,
-		LockDuration: s.lock, SettleTimeout: s.settle, Grace: s.drain(), Throttle: throttle, Log: log,
+		LockDuration: s.lock, SettleTimeout: s.settle, Grace: s.drain(), Throttle: throttle, Log: log, Attachment: attachment,
 	}
-	fmt.Fprintln(stdout, "ready")
-	err = process.Receive(ctx, receiver, w.Handle)
+	listener, err := (&net.ListenConfig{}).Listen(ctx, "tcp", s.probes)
+	if err != nil {
+		return fmt.Errorf("listen: %w (choose another address with -probes)", err)
+	}
+	fmt.Fprintf(stdout, "probes %s\nready\n", listener.Addr())
+	parts, running := errgroup.WithContext(ctx)
+	mux := http.NewServeMux()
+	process.Probes(running, mux, log, attachment.Check, out.Cosmos.Claims().CheckClock)
+	parts.Go(func() error { return process.Serve(running, listener, mux, s.drain()) })
+	parts.Go(func() error { return s.Profile(running, log) })
+	parts.Go(func() error { return process.Receive(running, receiver, w.Handle) })
+	err = parts.Wait()
 	rest, cancel := context.WithTimeout(context.WithoutCancel(ctx), s.settle)
 	defer cancel()
 	return errors.Join(err, w.Wait(rest))

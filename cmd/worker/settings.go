@@ -15,6 +15,7 @@ import (
 type settings struct {
 	process.Settings
 	handlers string
+	probes   string
 	slots    int
 
 	lock, lease, renewal          time.Duration
@@ -30,6 +31,7 @@ func parse(args []string, env process.Environment, stderr io.Writer) (settings, 
 	flags.SetOutput(stderr)
 	s.Register(flags)
 	flags.StringVar(&s.handlers, "handlers", "handlers.yaml", "file that declares the handlers")
+	flags.StringVar(&s.probes, "probes", "127.0.0.1:0", "address of /livez and /readyz; it is printed")
 	flags.IntVar(&s.slots, "slots", 8, "tasks at a time")
 	flags.DurationVar(&s.lock, "lock", 5*time.Minute, "lock duration of the queue, as it is configured there")
 	flags.DurationVar(&s.lease, "lease", 5*time.Minute, "how long a claim is leased, whole seconds")

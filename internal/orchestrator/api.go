@@ -227,6 +227,12 @@ func (o *Orchestrator) ready(w http.ResponseWriter, r *http.Request) {
 		o.fail(w, r, err)
 		return
 	}
+	if o.Attached != nil {
+		if err := o.Attached(ctx); err != nil {
+			o.fail(w, r, fmt.Errorf("%w: %w", message.ErrTransient, err))
+			return
+		}
+	}
 	w.WriteHeader(http.StatusNoContent)
 }
 

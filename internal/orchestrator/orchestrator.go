@@ -28,6 +28,8 @@ type Orchestrator struct {
 	ReconcileAge    time.Duration // an execution that runs for longer is looked at, and its task sent again (X)
 	ReconcilePeriod time.Duration
 
+	Attached func(context.Context) error // nil error: events are received; nil: nobody asks
+
 	Log      *slog.Logger
 	Counters Counters // zero: nothing is counted
 

@@ -116,6 +116,7 @@ type trouble struct {
 // died says nothing of the reason: that is what making it again will meet, or
 // nothing.
 func (p *pump) notReceiving(ctx context.Context, err error) time.Duration {
+	p.attached(false)
 	t := &p.trouble
 	t.failures++
 	wait, level, remedy := backoff(t.failures), slog.LevelDebug, p.Client.remedy(err)
@@ -135,6 +136,7 @@ func (p *pump) notReceiving(ctx context.Context, err error) time.Duration {
 // receiving says that receiving goes on, or has begun. A link that was replaced
 // only for being idle is not worth a line.
 func (p *pump) receiving(ctx context.Context) {
+	p.attached(true)
 	t, way := &p.trouble, "message by message"
 	if p.bySession {
 		way = "session by session"

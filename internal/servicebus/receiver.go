@@ -47,6 +47,8 @@ type Receiver struct {
 
 	Throttle *Throttle    // by which others slow this receiver down; may be nil
 	Log      *slog.Logger // nil means the client's
+
+	Attachment *Attachment // which others ask whether this receiver receives; may be nil
 }
 
 // Handle works on one delivery and says what becomes of the message. Its context
@@ -147,6 +149,7 @@ func (p *pump) run(ctx context.Context) error {
 		return fmt.Errorf("receive from %s: %w", p.entity, err)
 	}
 	defer unwatch()
+	defer p.attached(false)
 	// Handlers keep what ctx carries but not its end.
 	work, stop := context.WithCancelCause(context.WithoutCancel(ctx))
 	defer stop(nil)

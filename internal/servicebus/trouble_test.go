@@ -288,3 +288,34 @@ func TestADisabledOrMissingEntityIsWaitedFor(t *testing.T) { // S6
 		})
 	}
 }
+
+func TestAReceiverTellsWhetherItReceives(t *testing.T) { // S8
+	inBubble(t, func(t *testing.T, w *world) {
+		r := w.receiver()
+		r.Attachment = &Attachment{}
+		if r.Attachment.Check(t.Context()) == nil {
+			t.Error("it receives before it has begun")
+		}
+		stop := w.run(r, func(context.Context, message.Delivery) message.Settlement { return message.Done() })
+		w.send("tasks", "82f3")
+		w.settled("82f3")
+		if err := r.Attachment.Check(t.Context()); err != nil {
+			t.Errorf("it has received: %v", err)
+		}
+		w.unreachable()
+		time.Sleep(time.Minute) // of the bubble
+		if r.Attachment.Check(t.Context()) == nil {
+			t.Error("nobody answers, and it receives")
+		}
+		w.reachable()
+		w.send("tasks", "82f4")
+		w.settled("82f4")
+		if err := r.Attachment.Check(t.Context()); err != nil {
+			t.Errorf("it receives again: %v", err)
+		}
+		stop()
+		if r.Attachment.Check(t.Context()) == nil {
+			t.Error("it has ended, and receives")
+		}
+	})
+}

@@ -41,7 +41,8 @@ type Settings struct {
 	Database   string
 	StoreLimit time.Duration // T_w
 
-	connectionString, cosmosKey string
+	format                               logFormat
+	profile, connectionString, cosmosKey string
 }
 
 // maxID is the longest ApplicationID that azcore sends whole.
@@ -55,6 +56,9 @@ func (s *Settings) Register(flags *flag.FlagSet) {
 	}
 	flags.StringVar(&s.ID, "id", host[max(0, len(host)-maxID):], "name of this process at broker, store and in telemetry, at most 24 characters")
 	flags.TextVar(&s.LogLevel, "log-level", slog.LevelInfo, "debug, info, warn or error")
+	s.format = formatJSON
+	flags.Var(&s.format, "log-format", "json or text")
+	flags.StringVar(&s.profile, "pprof", "", "loopback address of profiles, for example 127.0.0.1:6060; empty: none")
 	flags.StringVar(&s.Namespace, "servicebus-namespace", "", "host name of the Service Bus namespace, reached with this process's identity; or set SERVICEBUS_CONNECTION_STRING")
 	flags.StringVar(&s.Endpoint, "cosmos-endpoint", "", "URL of the Cosmos DB account, reached with this process's identity, or with COSMOS_KEY if that is set")
 	flags.StringVar(&s.Database, "cosmos-database", "oneeffect", "name of the database")
@@ -175,9 +179,35 @@ func onLoopback(address string) (scheme string, loopback bool) {
 	return at.Scheme, host == "localhost" || ip != nil && ip.IsLoopback()
 }
 
-// Logger writes JSON lines.
+// Logger writes lines, as JSON or as text.
 func (s *Settings) Logger(to io.Writer) *slog.Logger {
-	return slog.New(slog.NewJSONHandler(to, &slog.HandlerOptions{Level: s.LogLevel})).With("process", s.ID)
+	options := &slog.HandlerOptions{Level: s.LogLevel}
+	var handler slog.Handler = slog.NewJSONHandler(to, options)
+	if s.format == formatText {
+		handler = slog.NewTextHandler(to, options)
+	}
+	return slog.New(handler).With("process", s.ID)
+}
+
+// logFormat is how a line of the log is written.
+type logFormat string
+
+const (
+	formatJSON logFormat = "json"
+	formatText logFormat = "text"
+)
+
+// String is the format, for the usage.
+func (f *logFormat) String() string { return string(*f) }
+
+// Set takes a format that there is.
+func (f *logFormat) Set(text string) error {
+	switch given := logFormat(text); given {
+	case formatJSON, formatText:
+		*f = given
+		return nil
+	}
+	return fmt.Errorf("%q is not %s or %s", text, formatJSON, formatText)
 }
 
 // Identity is who this process is to Entra ID. Which kind it is must be said by
