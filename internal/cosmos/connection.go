@@ -50,9 +50,9 @@ func (d *Database) connect() (*connection, error) {
 	if err != nil {
 		return nil, fmt.Errorf("%w: %w", message.ErrRefused, err)
 	}
-	c.items = make(map[string]*azcosmos.ContainerClient, len(containers))
-	for _, one := range containers {
-		if c.items[one.id], err = c.client.NewContainer(d.options.Database, one.id); err != nil { // no I/O
+	c.items = make(map[string]*azcosmos.ContainerClient)
+	for _, one := range Table() {
+		if c.items[one.ID], err = c.client.NewContainer(d.options.Database, one.ID); err != nil { // no I/O
 			return nil, fmt.Errorf("%w: %w", message.ErrRefused, err)
 		}
 	}

@@ -23,27 +23,30 @@ const (
 // perItem switches expiry on without a default: every item says how long it lives.
 const perItem int32 = -1
 
-// container is what must be true of a container.
-type container struct {
-	id      string
-	key     string   // path of the partition key
-	ttl     int32    // seconds, or perItem
-	indexed []string // what queries ask for; everything else is not indexed, and costs no writes
+// Container is what must be true of a container.
+type Container struct {
+	ID      string
+	Key     string   // path of the partition key
+	TTL     int32    // seconds; -1: every item says how long it lives
+	Indexed []string // what queries ask for; everything else is not indexed, and costs no writes
 }
 
-// containers is the one table.
-var containers = []container{
-	{id: containerClaims, key: "/id", ttl: perItem},
-	{id: containerExecutions, key: "/executionId", ttl: int32(90 * 24 * time.Hour / time.Second), indexed: []string{"/kind/?", "/status/?"}},
-	{id: containerInventory, key: "/sku", ttl: perItem},
-	{id: containerWebhooks, key: "/resource", ttl: perItem},
+// Table is the one table: Setup makes its containers where a key gives the right to,
+// and infra/ where nobody has one.
+func Table() []Container {
+	return []Container{
+		{ID: containerClaims, Key: "/id", TTL: perItem},
+		{ID: containerExecutions, Key: "/executionId", TTL: int32(90 * 24 * time.Hour / time.Second), Indexed: []string{"/kind/?", "/status/?"}},
+		{ID: containerInventory, Key: "/sku", TTL: perItem},
+		{ID: containerWebhooks, Key: "/resource", TTL: perItem},
+	}
 }
 
 // Containers names the containers of the table, in its order.
 func Containers() []string {
-	names := make([]string, len(containers))
-	for i, c := range containers {
-		names[i] = c.id
+	var names []string
+	for _, c := range Table() {
+		names = append(names, c.ID)
 	}
 	return names
 }
@@ -60,7 +63,7 @@ func (d *Database) Setup(ctx context.Context) error {
 		}
 	}
 	var differences []error
-	for _, want := range containers {
+	for _, want := range Table() {
 		found, err := d.differences(ctx, want)
 		if err != nil {
 			return err
@@ -82,8 +85,8 @@ func (d *Database) create(ctx context.Context) error {
 	if err != nil && !errors.Is(err, message.ErrExists) {
 		return err
 	}
-	for _, want := range containers {
-		err := d.do(ctx, &operation{name: "create container " + want.id, write: true, create: true},
+	for _, want := range Table() {
+		err := d.do(ctx, &operation{name: "create container " + want.ID, write: true, create: true},
 			func(ctx context.Context, c *connection) error {
 				database, err := c.client.NewDatabase(d.options.Database)
 				if err != nil {
@@ -99,29 +102,29 @@ func (d *Database) create(ctx context.Context) error {
 	return nil
 }
 
-func (c container) properties() azcosmos.ContainerProperties {
+func (c Container) properties() azcosmos.ContainerProperties {
 	p := azcosmos.ContainerProperties{
-		ID: c.id,
+		ID: c.ID,
 		PartitionKeyDefinition: azcosmos.PartitionKeyDefinition{
-			Kind: azcosmos.PartitionKeyKindHash, Paths: []string{c.key}, Version: 2,
+			Kind: azcosmos.PartitionKeyKindHash, Paths: []string{c.Key}, Version: 2,
 		},
-		DefaultTimeToLive: &c.ttl,
+		DefaultTimeToLive: &c.TTL,
 		IndexingPolicy: &azcosmos.IndexingPolicy{
 			// Not None: expiry needs the index of _ts.
 			Automatic: true, IndexingMode: azcosmos.IndexingModeConsistent,
 			ExcludedPaths: []azcosmos.ExcludedPath{{Path: "/*"}},
 		},
 	}
-	for _, path := range c.indexed {
+	for _, path := range c.Indexed {
 		p.IndexingPolicy.IncludedPaths = append(p.IndexingPolicy.IncludedPaths, azcosmos.IncludedPath{Path: path})
 	}
 	return p
 }
 
 // differences reads a container and says where it is not as wanted.
-func (d *Database) differences(ctx context.Context, want container) ([]error, error) {
+func (d *Database) differences(ctx context.Context, want Container) ([]error, error) {
 	var found *azcosmos.ContainerProperties
-	err := d.onItems(ctx, &operation{name: "read container " + want.id}, want.id,
+	err := d.onItems(ctx, &operation{name: "read container " + want.ID}, want.ID,
 		func(ctx context.Context, items *azcosmos.ContainerClient) error {
 			answer, err := items.Read(ctx, nil)
 			found = answer.ContainerProperties
@@ -129,21 +132,21 @@ func (d *Database) differences(ctx context.Context, want container) ([]error, er
 		})
 	switch {
 	case errors.Is(err, message.ErrNotFound) || errors.Is(err, errNoContainer):
-		return []error{fmt.Errorf("container %s: is missing", want.id)}, nil
+		return []error{fmt.Errorf("container %s: is missing", want.ID)}, nil
 	case err != nil:
 		return nil, err
 	case found == nil:
-		return nil, fmt.Errorf("read container %s: %w: the answer says nothing of it", want.id, message.ErrRefused)
+		return nil, fmt.Errorf("read container %s: %w: the answer says nothing of it", want.ID, message.ErrRefused)
 	}
 	var differences []error
 	compare := func(what, is, must string) {
 		if is != must {
-			differences = append(differences, fmt.Errorf("container %s: %s is %s, it must be %s", want.id, what, is, must))
+			differences = append(differences, fmt.Errorf("container %s: %s is %s, it must be %s", want.ID, what, is, must))
 		}
 	}
 	wanted := want.properties()
-	compare("partition key", list(found.PartitionKeyDefinition.Paths), list([]string{want.key}))
-	compare("default TTL", ttlText(found.DefaultTimeToLive), ttlText(&want.ttl))
+	compare("partition key", list(found.PartitionKeyDefinition.Paths), list([]string{want.Key}))
+	compare("default TTL", ttlText(found.DefaultTimeToLive), ttlText(&want.TTL))
 	compare("indexing", indexingText(found.IndexingPolicy), indexingText(wanted.IndexingPolicy))
 	return differences, nil
 }
