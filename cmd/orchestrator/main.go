@@ -150,7 +150,7 @@ func run(ctx context.Context, args []string, env process.Environment, stdout, st
 	log := s.Logger(stderr)
 	_, unchecked := horizon.Check(s.horizon())
 	horizon.Log(ctx, log, unchecked)
-	traces, err := telemetry.Start(ctx, telemetry.Options{Service: "orchestrator", Instance: s.ID, Getenv: env.Get})
+	traces, err := telemetry.Start(ctx, telemetry.Options{Service: "orchestrator", Instance: s.ID, Version: process.Version(), Getenv: env.Get})
 	if err != nil {
 		return err
 	}

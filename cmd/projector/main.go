@@ -47,7 +47,7 @@ func run(ctx context.Context, args []string, env process.Environment, stdout, st
 	_, unchecked := horizon.Check(s.horizon())
 	horizon.Log(ctx, log, unchecked)
 	log.LogAttrs(ctx, slog.LevelInfo, "sources of webhooks", slog.Any("sources", slices.Sorted(maps.Keys(s.secrets))))
-	traces, err := telemetry.Start(ctx, telemetry.Options{Service: "projector", Instance: s.ID, Getenv: env.Get})
+	traces, err := telemetry.Start(ctx, telemetry.Options{Service: "projector", Instance: s.ID, Version: process.Version(), Getenv: env.Get})
 	if err != nil {
 		return err
 	}

@@ -4,6 +4,8 @@ import (
 	"runtime"
 	"runtime/debug"
 
+	"oneeffect/cmd/internal/process"
+
 	"github.com/spf13/cobra"
 )
 
@@ -14,7 +16,7 @@ func built() (version, revision string) {
 	if !ok {
 		return version, revision
 	}
-	version = about.Main.Version
+	version = process.Version()
 	changed := ""
 	for _, s := range about.Settings {
 		switch {

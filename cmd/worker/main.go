@@ -41,7 +41,7 @@ func run(ctx context.Context, args []string, env process.Environment, stdout, st
 		return err
 	}
 	log := s.Logger(stderr)
-	traces, err := telemetry.Start(ctx, telemetry.Options{Service: "worker", Instance: s.ID, Getenv: env.Get})
+	traces, err := telemetry.Start(ctx, telemetry.Options{Service: "worker", Instance: s.ID, Version: process.Version(), Getenv: env.Get})
 	if err != nil {
 		return err
 	}
