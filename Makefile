@@ -16,7 +16,7 @@ GOLANGCI_LINT_VERSION := v2.15.0
 .DELETE_ON_ERROR:
 
 # Commands whose time has not come. They fail, so that nobody mistakes their silence for success.
-NOT_BUILT := sim soak otel-check drill k8s-dryrun infra-check
+NOT_BUILT := sim soak otel-check drill k8s-dryrun
 
 run: build ## the whole system on this machine's loopback, until Ctrl-C (what it holds stays in .local/data: delete it to start afresh)
 	@bin/local up
@@ -61,7 +61,9 @@ fuzz: ## every fuzz target, one after the other (FUZZTIME=30s)
 otel-check: ## a real collector with the Azure Monitor exporter against a fake ingestion endpoint
 drill: ## scale out and in under load, with and without SIGTERM
 k8s-dryrun: ## the manifests against a real Kubernetes API server
-infra-check: ## Bicep, manifests, compose and workflow files
+infra-check: ## Bicep, manifests, Dockerfile, compose and workflow files, alone and together (BICEPCHECK=… checks Bicep)
+	@cd infra/check && unformatted=$$(gofmt -l .) && [ -z "$$unformatted" ] || { echo "not formatted: $$unformatted" >&2; exit 1; }
+	@cd infra/check && go mod tidy -diff && go vet ./... && go test ./... && go run .
 
 build: ## every program, into bin/
 	@go build -o bin/ ./cmd/... ./emulator
@@ -85,4 +87,4 @@ help:
 	@awk -F ':.*## ' -v late=" $(NOT_BUILT) " '/^[a-z0-9-]+:.*## / { \
 		printf "make %-12s %s%s\n", $$1, $$2, index(late, " " $$1 " ") ? " (not built yet)" : "" }' $(firstword $(MAKEFILE_LIST))
 
-.PHONY: run demo test check conformance crash evidence bench variants model fuzz build fmt lint help $(NOT_BUILT)
+.PHONY: run demo test check conformance crash evidence bench variants model fuzz infra-check build fmt lint help $(NOT_BUILT)

@@ -62,6 +62,10 @@ var rings = map[string]ring{
 		may:  []string{"process", "story", "adapter", "guard", "leaf", "support", "measure"},
 		rule: "a benchmark of the product wires it as a command does, and starts the emulator as a process",
 	},
+	"facts": {
+		may:  []string{"story", "adapter", "guard", "leaf", "support"},
+		rule: "facts tells the check of infra/ what the code relies on: it reads internal/ and wires nothing",
+	},
 	"emulator layer": {
 		not:  onlyCommands,
 		rule: "this layer of the emulator stands alone: nothing of Service Bus, Cosmos DB or this product is in it",
@@ -128,6 +132,7 @@ var architecture = []row{
 	{pkg: "cmd/bench", ring: "worker's benchmark"},
 
 	{pkg: "measure", ring: "measure"},
+	{pkg: "infra/facts", ring: "facts"},
 
 	{pkg: "emulator", ring: "emulator"},
 	{pkg: "emulator/conformance", ring: "emulator"},
