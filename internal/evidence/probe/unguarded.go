@@ -13,6 +13,7 @@ import (
 	"oneeffect/internal/servicebus"
 
 	"github.com/Azure/azure-sdk-for-go/sdk/azcore"
+	"github.com/Azure/azure-sdk-for-go/sdk/azcore/policy"
 	"github.com/Azure/azure-sdk-for-go/sdk/data/azcosmos"
 	"github.com/go-json-experiment/json"
 )
@@ -35,13 +36,16 @@ type Unguarded struct {
 // OpenUnguarded opens the probes' own database for it. It does no I/O.
 func OpenUnguarded(o cosmos.Options) (*Unguarded, error) {
 	u := &Unguarded{database: o.Database, timeout: o.Timeout}
+	options := &azcosmos.ClientOptions{ClientOptions: azcore.ClientOptions{
+		Transport: o.Transport, Telemetry: policy.TelemetryOptions{ApplicationID: o.ApplicationID},
+	}}
 	var err error
 	if o.Key == "" {
-		u.client, err = azcosmos.NewClient(o.Endpoint, o.Credential, nil)
+		u.client, err = azcosmos.NewClient(o.Endpoint, o.Credential, options)
 	} else {
 		var key azcosmos.KeyCredential
 		if key, err = azcosmos.NewKeyCredential(o.Key); err == nil {
-			u.client, err = azcosmos.NewClientWithKey(o.Endpoint, key, nil)
+			u.client, err = azcosmos.NewClientWithKey(o.Endpoint, key, options)
 		}
 	}
 	if err != nil {
