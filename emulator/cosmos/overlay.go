@@ -158,6 +158,7 @@ func (o *overlay) commit() {
 		return
 	}
 	o.store.fork(o.container)
+	o.tell()
 	var changes []changed
 	for place, id := range o.order {
 		before := o.container.live(o.partition, id, o.now)
@@ -179,6 +180,21 @@ func (o *overlay) commit() {
 	}
 	o.container.sweep(o.now)
 	o.container.writeCounters(o.store.stamps)
+}
+
+// tell tells the witness, if there is one.
+func (o *overlay) tell() {
+	if o.store.committed == nil {
+		return
+	}
+	versions := make([]Version, len(o.order))
+	for place, id := range o.order {
+		versions[place].ID = id
+		if d := o.written[id]; d != nil {
+			versions[place].Text = d.text
+		}
+	}
+	o.store.committed(o.container.id, versions)
 }
 
 func (c *container) self() string {

@@ -56,6 +56,18 @@ type Options struct {
 	// blanks or control characters. The older gateway is what a client meets first, so
 	// its refusals are the default.
 	ComputeGateway bool
+
+	// Committed, if set, is told of every change of items, in the order in which the
+	// store makes them and before any client can see them: what a witness needs that
+	// trusts no client. It is called under the store's lock, so it must not call the
+	// account.
+	Committed func(container string, versions []Version)
+}
+
+// Version is an item as a commit leaves it.
+type Version struct {
+	ID   string
+	Text []byte // with the system's properties; nil: it was deleted. Not to be changed.
 }
 
 // Server is one account. It is an http.Handler and needs no listener; of its own
@@ -78,7 +90,7 @@ func serve(h *control.Hub, o Options, held *store) *Server {
 	if o.Consistency == "" {
 		o.Consistency = "Session"
 	}
-	held.hub = h
+	held.hub, held.committed = h, o.Committed
 	s := &Server{hub: h, options: o, store: held, signer: newSigner(o.Key)} // authorizeKey says what is wrong with a key
 	s.transport = inprocess.Transport(s)
 	return s

@@ -30,6 +30,8 @@ type store struct {
 	off func(rule string) bool // whether a rule of the account is switched off, see control
 	hub *control.Hub           // whose clock and lags count
 
+	committed func(container string, versions []Version) // Options.Committed
+
 	scratch []byte // in which items are written before it is known how long they are
 }
 

@@ -26,20 +26,20 @@ func (w *world) projection(id string, store receipt.Store) *projector.Projector 
 		w.t.Fatal(err)
 	}
 	return &projector.Projector{
-		Inventory: &receipt.Book{Store: store, Timeout: 10 * time.Second, Keep: 60 * 24 * time.Hour},
+		Inventory: &receipt.Book{Store: store, Timeout: storeTimeout, Keep: 60 * 24 * time.Hour},
 		Counters:  counters, Log: w.log(id),
 	}
 }
 
 // projector starts a projector.
-func (w *world) projector(id string) {
+func (w *world) projector(id string) (stop func()) {
 	db, bus := w.connect(id)
 	p := w.projection(id, db.Inventory())
 	receiver := servicebus.Receiver{
-		Client: bus, Topic: message.Reservations, Subscription: message.Inventory, Sessions: true, Slots: 4, LockDuration: lock,
-		SettleTimeout: 10 * time.Second, Grace: 75 * time.Second, Log: w.log(id),
+		Client: bus, Topic: message.Reservations, Subscription: message.Inventory, Sessions: true, Slots: 4, LockDuration: w.pace.lock,
+		SettleTimeout: settleTimeout, Grace: w.pace.grace, Log: w.log(id),
 	}
-	w.run(db, bus, func(ctx context.Context) error { return receiver.Run(ctx, p.Handle) })
+	return w.run(db, bus, func(ctx context.Context) error { return receiver.Run(ctx, p.Handle) })
 }
 
 func reserve(version, quantity int64) message.Reservation {

@@ -2,11 +2,14 @@ package sim
 
 import (
 	"context"
+	"fmt"
 	"log/slog"
 	"net"
+	"net/http"
 	"os"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -33,6 +36,30 @@ const (
 
 	reconcileAge    = 15 * time.Minute
 	reconcilePeriod = 5 * time.Minute
+)
+
+// pace are the durations of a world.
+type pace struct {
+	lock, lease                   time.Duration
+	publish, grace                time.Duration
+	reconcileAge, reconcilePeriod time.Duration
+	relayAge, relayPeriod         time.Duration
+	replaySettle                  time.Duration // 0: no replay waits
+}
+
+// diagram is the pace of the stories.
+var diagram = pace{
+	lock: lock, lease: lease, publish: 30 * time.Second, grace: 80 * time.Second,
+	reconcileAge: reconcileAge, reconcilePeriod: reconcilePeriod, relayAge: 30 * time.Second, relayPeriod: 30 * time.Second,
+}
+
+// What is the same at any pace.
+const (
+	storeTimeout     = 10 * time.Second
+	settleTimeout    = 10 * time.Second
+	ownerMargin      = 10 * time.Second
+	challengerMargin = 5 * time.Second
+	maxAttempts      = 8
 )
 
 // subscription is what the event log calls the orchestrator's subscription.
@@ -83,10 +110,23 @@ type world struct {
 	ended  bool
 	tracer trace.Tracer // of all processes started from now on; nil: none
 	api    *orchestrator.Orchestrator
+
+	pace    pace
+	host    string                            // of the store: clients of one process share what they know of it, worlds share nothing
+	calls   http.RoundTripper                 // to the downstream
+	loggers func(process string) *slog.Logger // nil: the test's output
+	problem func(error)                       // a process that ends with an error; nil: the test fails
+	clock   func(process string) claim.Clock  // nil: all are right
 }
 
 // newWorld starts the emulators. Everything ends with the test, before its bubble does.
 func newWorld(t *testing.T, change ...func(*brokeremulator.Config)) *world {
+	return newWorldAt(t, diagram, cosmosemulator.Options{}, change...)
+}
+
+var worlds atomic.Int64
+
+func newWorldAt(t *testing.T, p pace, account cosmosemulator.Options, change ...func(*brokeremulator.Config)) *world {
 	file, err := os.Open("../../emulator/config.json")
 	if err != nil {
 		t.Fatal(err)
@@ -99,12 +139,21 @@ func newWorld(t *testing.T, change ...func(*brokeremulator.Config)) *world {
 	for _, f := range change {
 		f(&config)
 	}
-	w := &world{t: t, hub: control.New()}
+	for i := range config.Namespace.Queues {
+		config.Namespace.Queues[i].LockDuration = p.lock
+	}
+	for i := range config.Namespace.Topics {
+		for j := range config.Namespace.Topics[i].Subscriptions {
+			config.Namespace.Topics[i].Subscriptions[j].LockDuration = p.lock
+		}
+	}
+	w := &world{t: t, hub: control.New(), pace: p, host: fmt.Sprintf("cosmos-%d.example", worlds.Add(1))}
 	if w.broker, err = brokeremulator.New(w.hub, config); err != nil {
 		t.Fatal(err)
 	}
-	w.store = cosmosemulator.New(w.hub, cosmosemulator.Options{})
+	w.store = cosmosemulator.New(w.hub, account)
 	w.outside = downstreamemulator.New(w.hub)
+	w.calls = w.outside.Transport()
 	w.view, w.bus = w.connect("test")
 	if err := w.view.Setup(t.Context()); err != nil {
 		t.Fatal(err)
@@ -132,8 +181,8 @@ func (w *world) end() {
 
 func (w *world) connect(id string) (*cosmos.Database, *servicebus.Client) {
 	db, err := cosmos.Open(cosmos.Options{
-		Endpoint: "http://cosmos.example:8081", Key: cosmosemulator.EmulatorKey, ApplicationID: id,
-		Transport: w.store.Transport(), Timeout: 10 * time.Second,
+		Endpoint: "http://" + w.host + ":8081", Key: cosmosemulator.EmulatorKey, ApplicationID: id,
+		Transport: w.store.Transport(), Timeout: storeTimeout,
 	})
 	if err != nil {
 		w.t.Fatal(err)
@@ -171,7 +220,7 @@ func (w *world) run(db *cosmos.Database, bus *servicebus.Client, parts ...func(c
 		cancel()
 		for range parts {
 			if err := <-ended; err != nil {
-				w.t.Error(err)
+				w.fault(err)
 			}
 		}
 		w.closeConnections(db, bus)
@@ -180,8 +229,16 @@ func (w *world) run(db *cosmos.Database, bus *servicebus.Client, parts ...func(c
 	return stop
 }
 
+func (w *world) fault(err error) {
+	if w.problem != nil {
+		w.problem(err)
+		return
+	}
+	w.t.Error(err)
+}
+
 // worker starts a worker with the settings that cmd/worker has by default.
-func (w *world) worker(id string) { w.workerWith(id, handlers, 4, 80*time.Second) }
+func (w *world) worker(id string) { w.workerWith(id, handlers, 4, w.pace.grace) }
 
 // workerWith starts one with other handlers, slots or grace.
 func (w *world) workerWith(id, file string, slots int, grace time.Duration) (stop func()) {
@@ -193,17 +250,17 @@ func (w *world) workerWith(id, file string, slots int, grace time.Duration) (sto
 	}
 	wk := &worker.Worker{
 		Claims: &claim.Desk{
-			Store: db.Claims(), Process: id + "/" + claim.Nonce(), Timeout: 10 * time.Second,
-			Terms: claim.Terms{Lease: lease, OwnerMargin: 10 * time.Second, ChallengerMargin: 5 * time.Second, MaxAttempts: 8, Keep: 30 * 24 * time.Hour},
+			Store: db.Claims(), Process: id + "/" + claim.Nonce(), Timeout: storeTimeout, Clock: w.clockOf(id),
+			Terms: claim.Terms{Lease: w.pace.lease, OwnerMargin: ownerMargin, ChallengerMargin: challengerMargin, MaxAttempts: maxAttempts, Keep: 30 * 24 * time.Hour},
 		},
 		Handlers: w.handlers(id, file),
 		Publish:  events.Send,
-		BusyWait: 20 * time.Second, PublishTimeout: 30 * time.Second, SettleTimeout: 10 * time.Second, KeyMargin: 15 * time.Minute,
+		BusyWait: 20 * time.Second, PublishTimeout: w.pace.publish, SettleTimeout: settleTimeout, KeyMargin: 15 * time.Minute,
 		Log: w.log(id),
 	}
 	receiver := servicebus.Receiver{
-		Client: bus, Queue: message.Tasks, Slots: slots, LockDuration: lock,
-		SettleTimeout: 10 * time.Second, Grace: grace, Log: w.log(id),
+		Client: bus, Queue: message.Tasks, Slots: slots, LockDuration: w.pace.lock,
+		SettleTimeout: settleTimeout, Grace: grace, Log: w.log(id),
 	}
 	return w.run(db, bus, func(ctx context.Context) error { return receiver.Run(ctx, wk.Handle) })
 }
@@ -216,7 +273,7 @@ func (w *world) handlers(id, file string) map[string]message.Handler {
 	}
 	byType := map[string]message.Handler{}
 	for _, d := range declared {
-		h, err := d.Handler(downstream.Options{Transport: w.outside.Transport(), UserAgent: id, Tracer: w.tracer})
+		h, err := d.Handler(downstream.Options{Transport: w.calls, UserAgent: id, Tracer: w.tracer})
 		if err != nil {
 			w.t.Fatal(err)
 		}
@@ -229,7 +286,7 @@ func (w *world) handlers(id, file string) map[string]message.Handler {
 func (w *world) orchestrator() { w.orchestratorAs("orchestrator", true) }
 
 // orchestratorAs starts another one, which listens to events or not.
-func (w *world) orchestratorAs(id string, listens bool) {
+func (w *world) orchestratorAs(id string, listens bool) (stop func()) {
 	db, bus := w.connect(id)
 	tasks, err := bus.Sender(message.Tasks)
 	if err != nil {
@@ -237,28 +294,38 @@ func (w *world) orchestratorAs(id string, listens bool) {
 	}
 	o := &orchestrator.Orchestrator{
 		Store: db.Executions(), Send: tasks.Send, SendTimeout: 20 * time.Second,
-		RelayAge: 30 * time.Second, RelayPeriod: 30 * time.Second, MaxMessage: 240 << 10,
+		RelayAge: w.pace.relayAge, RelayPeriod: w.pace.relayPeriod, MaxMessage: 240 << 10,
 		Claims: &claim.Desk{
-			Store: db.Claims(), Process: id + "/" + claim.Nonce(), Timeout: 10 * time.Second,
-			Terms: claim.Terms{Lease: lease, ChallengerMargin: 5 * time.Second, Keep: 30 * 24 * time.Hour},
+			Store: db.Claims(), Process: id + "/" + claim.Nonce(), Timeout: storeTimeout, Clock: w.clockOf(id),
+			Terms: claim.Terms{Lease: w.pace.lease, ChallengerMargin: challengerMargin, Keep: 30 * 24 * time.Hour},
 		},
-		DeadLetters: bus.DeadLetters(message.Tasks), ReconcileAge: reconcileAge, ReconcilePeriod: reconcilePeriod,
-		Log: w.log(id),
+		DeadLetters: bus.DeadLetters(message.Tasks), ReconcileAge: w.pace.reconcileAge, ReconcilePeriod: w.pace.reconcilePeriod,
+		ReplaySettle: w.pace.replaySettle, Log: w.log(id),
 	}
 	w.api = o
 	parts := []func(context.Context) error{o.Relay, o.Reconcile, o.Clear}
 	receiver := servicebus.Receiver{
-		Client: bus, Topic: message.TaskEvents, Subscription: message.Orchestrator, Slots: 4, LockDuration: lock,
-		SettleTimeout: 10 * time.Second, Grace: 80 * time.Second, Log: w.log(id),
+		Client: bus, Topic: message.TaskEvents, Subscription: message.Orchestrator, Slots: 4, LockDuration: w.pace.lock,
+		SettleTimeout: settleTimeout, Grace: w.pace.grace, Log: w.log(id),
 	}
 	if listens {
 		parts = append(parts, func(ctx context.Context) error { return receiver.Run(ctx, o.Handle) })
 	}
-	w.run(db, bus, parts...)
+	return w.run(db, bus, parts...)
+}
+
+func (w *world) clockOf(id string) claim.Clock {
+	if w.clock == nil {
+		return nil
+	}
+	return w.clock(id)
 }
 
 // log shows what the processes say, with -v.
 func (w *world) log(id string) *slog.Logger {
+	if w.loggers != nil {
+		return w.loggers(id)
+	}
 	return slog.New(slog.NewTextHandler(w.t.Output(), &slog.HandlerOptions{Level: slog.LevelInfo})).With("process", id)
 }
 
