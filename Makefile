@@ -16,7 +16,7 @@ GOLANGCI_LINT_VERSION := v2.15.0
 .DELETE_ON_ERROR:
 
 # Commands whose time has not come. They fail, so that nobody mistakes their silence for success.
-NOT_BUILT := sim soak otel-check drill k8s-dryrun
+NOT_BUILT := soak otel-check drill k8s-dryrun
 
 run: build ## the whole system on this machine's loopback, until Ctrl-C (what it holds stays in .local/data: delete it to start afresh)
 	@bin/local up
@@ -31,7 +31,7 @@ test: ## every test, under the race detector
 	@# What clients see does not depend on whether it is kept on disk.
 	go test -timeout=5m -skip='^TestEveryRulesBrokenVariantIsCaught$$' ./emulator/servicebus ./emulator/cosmos -kept
 
-check: ## all that CI runs: format, vet, lint, tidy, test, variants, demo, evidence, conformance, and the tree left clean
+check: ## all that CI runs: format, vet, lint, tidy, test, variants, a short simulation, demo, evidence, conformance, and the tree left clean
 	@.ci/check
 
 conformance: ## the SDKs' own test suites, unmodified, and second clients against the emulators (Linux, with unshare, ip, node, npm)
@@ -40,7 +40,8 @@ conformance: ## the SDKs' own test suites, unmodified, and second clients agains
 crash: ## the crash matrix: real processes killed, again and again, and what they had promised counted (KILLS=100)
 	@.ci/crash
 
-sim: ## random histories of the whole story in virtual time (SEEDS=1000)
+sim: ## random histories of the whole story in virtual time, and every promise held against them (SEEDS=1000)
+	@go test -c -o bin/sim.test ./internal/sim && cd internal/sim && ../../bin/sim.test -simulate -seeds=$(or $(SEEDS),1000)
 evidence: build ## the receipt probes and the webhook transfer, with real kills, as evidence records and a page in evidence/
 	@bin/local evidence
 bench: build ## side-by-side benchmarks, as a table of ratios
@@ -87,4 +88,4 @@ help:
 	@awk -F ':.*## ' -v late=" $(NOT_BUILT) " '/^[a-z0-9-]+:.*## / { \
 		printf "make %-12s %s%s\n", $$1, $$2, index(late, " " $$1 " ") ? " (not built yet)" : "" }' $(firstword $(MAKEFILE_LIST))
 
-.PHONY: run demo test check conformance crash evidence bench variants model fuzz infra-check build fmt lint help $(NOT_BUILT)
+.PHONY: run demo test check conformance crash sim evidence bench variants model fuzz infra-check build fmt lint help $(NOT_BUILT)

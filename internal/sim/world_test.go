@@ -106,6 +106,7 @@ type world struct {
 
 	view   *cosmos.Database // as "test"
 	bus    *servicebus.Client
+	mu     sync.Mutex
 	stops  []func() // what ends the processes
 	ended  bool
 	tracer trace.Tracer // of all processes started from now on; nil: none
@@ -121,12 +122,12 @@ type world struct {
 
 // newWorld starts the emulators. Everything ends with the test, before its bubble does.
 func newWorld(t *testing.T, change ...func(*brokeremulator.Config)) *world {
-	return newWorldAt(t, diagram, cosmosemulator.Options{}, change...)
+	return newWorldAt(t, control.New(), diagram, cosmosemulator.Options{}, change...)
 }
 
 var worlds atomic.Int64
 
-func newWorldAt(t *testing.T, p pace, account cosmosemulator.Options, change ...func(*brokeremulator.Config)) *world {
+func newWorldAt(t *testing.T, hub *control.Hub, p pace, account cosmosemulator.Options, change ...func(*brokeremulator.Config)) *world {
 	file, err := os.Open("../../emulator/config.json")
 	if err != nil {
 		t.Fatal(err)
@@ -147,7 +148,7 @@ func newWorldAt(t *testing.T, p pace, account cosmosemulator.Options, change ...
 			config.Namespace.Topics[i].Subscriptions[j].LockDuration = p.lock
 		}
 	}
-	w := &world{t: t, hub: control.New(), pace: p, host: fmt.Sprintf("cosmos-%d.example", worlds.Add(1))}
+	w := &world{t: t, hub: hub, pace: p, host: fmt.Sprintf("cosmos-%d.example", worlds.Add(1))}
 	if w.broker, err = brokeremulator.New(w.hub, config); err != nil {
 		t.Fatal(err)
 	}
@@ -225,6 +226,8 @@ func (w *world) run(db *cosmos.Database, bus *servicebus.Client, parts ...func(c
 		}
 		w.closeConnections(db, bus)
 	})
+	w.mu.Lock()
+	defer w.mu.Unlock()
 	w.stops = append(w.stops, stop)
 	return stop
 }
