@@ -24,6 +24,7 @@ type event struct {
 	Entity      string    `json:"entity"`
 	Client      string    `json:"client"`
 	Key         string    `json:"key"`
+	Sequence    int64     `json:"sequenceNumber"`
 	Delivery    int       `json:"delivery"`
 	Disposition string    `json:"disposition"`
 	Reason      string    `json:"reason"`
@@ -58,11 +59,24 @@ func (c *controller) await(ctx context.Context, match func(event) bool) (event, 
 				return c.seen[from], nil
 			}
 		}
-		if err := c.more(ctx); err != nil {
+		if err := c.more(ctx, waitForMore); err != nil {
 			return event{}, err
 		}
 	}
 }
+
+// until returns when the log as a whole is as it is asked to be.
+func (c *controller) until(ctx context.Context, so func([]event) bool) error {
+	for !so(c.seen) {
+		if err := c.more(ctx, waitForMore); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// rest reads what has happened so far, and waits for nothing.
+func (c *controller) rest(ctx context.Context) error { return c.more(ctx, 0) }
 
 // count is how many of the events seen so far match.
 func (c *controller) count(match func(event) bool) int {
@@ -75,9 +89,12 @@ func (c *controller) count(match func(event) bool) int {
 	return n
 }
 
+// waitForMore is how long one request waits for the next event.
+const waitForMore = 10 * time.Second
+
 // more reads what has happened since, and waits for something if nothing has.
-func (c *controller) more(ctx context.Context) error {
-	body, _, err := c.ask(ctx, http.MethodGet, "/control/events?wait=10s&after="+strconv.FormatUint(c.last, 10), nil)
+func (c *controller) more(ctx context.Context, wait time.Duration) error {
+	body, _, err := c.ask(ctx, http.MethodGet, "/control/events?wait="+wait.String()+"&after="+strconv.FormatUint(c.last, 10), nil)
 	if ctx.Err() != nil {
 		return context.Cause(ctx)
 	}
@@ -96,18 +113,27 @@ func (c *controller) more(ctx context.Context) error {
 	return lines.Err()
 }
 
-// rule is a fault, as far as the demo arms one.
+// rule is a fault, as far as demo and crash matrix arm one.
 type rule struct {
-	Name  string `json:"name"`
-	Match struct {
-		Service   string         `json:"service"`
-		Operation string         `json:"operation"`
-		Entity    string         `json:"entity"`
-		Client    string         `json:"client"`
-		Body      map[string]any `json:"body"`
-	} `json:"match"`
-	When string `json:"when"`
-	Do   string `json:"do"`
+	Name      string `json:"name"`
+	Match     match  `json:"match"`
+	When      string `json:"when"`
+	Do        string `json:"do"`
+	Status    int    `json:"status,omitempty"` // of an answer
+	Condition string `json:"condition,omitempty"`
+	Late      bool   `json:"late,omitempty"`
+	Nth       int    `json:"nth,omitempty"`
+	Times     int    `json:"times,omitempty"`
+}
+
+// match says which operations a rule is about.
+type match struct {
+	Service   string         `json:"service,omitempty"`
+	Operation string         `json:"operation,omitempty"`
+	Entity    string         `json:"entity,omitempty"`
+	Client    string         `json:"client,omitempty"`
+	Key       string         `json:"key,omitempty"`
+	Body      map[string]any `json:"body,omitempty"`
 }
 
 func (c *controller) arm(ctx context.Context, r rule) error {
@@ -116,6 +142,18 @@ func (c *controller) arm(ctx context.Context, r rule) error {
 		return err
 	}
 	_, _, err = c.ask(ctx, http.MethodPost, "/control/rules", body)
+	return err
+}
+
+// release lets go of what a rule holds: "go" or "drop".
+func (c *controller) release(ctx context.Context, name, action string) error {
+	_, _, err := c.ask(ctx, http.MethodPost, "/control/rules/"+name+"/release", []byte(`{"action":"`+action+`"}`))
+	return err
+}
+
+// jump moves the clock of all emulators.
+func (c *controller) jump(ctx context.Context, by time.Duration) error {
+	_, _, err := c.ask(ctx, http.MethodPost, "/control/clock", []byte(`{"jump":"`+by.String()+`"}`))
 	return err
 }
 

@@ -4,9 +4,10 @@
 //	local up        all of it, until Ctrl-C
 //	local demo      the fourteen arrows, observed from outside, with a real kill
 //	local evidence  the probes of taskctl, against emulators of their own
+//	local crash     the crash matrix: processes killed, paused and left without answers
 //
-// It finds the other programs beside itself: `make run`, `make demo` and
-// `make evidence` build them all into one folder.
+// It finds the other programs beside itself: `make run`, `make demo`,
+// `make evidence` and `make crash` build them all into one folder.
 package main
 
 import (
@@ -31,7 +32,7 @@ func main() {
 	}
 }
 
-const usage = "give a command: up (everything, until Ctrl-C), demo (the fourteen arrows) or evidence (the receipt probes); -h after it lists its flags"
+const usage = "give a command: up (everything, until Ctrl-C), demo (the fourteen arrows), evidence (the receipt probes) or crash (the crash matrix); -h after it lists its flags"
 
 func run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 	if len(args) == 0 {
@@ -49,6 +50,8 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 		return demo(ctx, bin, args[1:], stdout, stderr)
 	case "evidence":
 		return evidence(ctx, bin, args[1:], stdout, stderr)
+	case "crash":
+		return crash(ctx, bin, args[1:], stdout, stderr)
 	}
 	return fmt.Errorf("%q is no command: %s", args[0], usage)
 }

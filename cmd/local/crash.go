@@ -1,0 +1,188 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"sync"
+	"time"
+)
+
+// cellBound is how long one cell may take. Nothing in a cell waits for so long; only
+// a machine with very much else to do comes near it.
+const cellBound = 3 * time.Minute
+
+// crash plays the crash matrix: every cell with processes of its own, several at a time.
+func crash(ctx context.Context, bin string, args []string, stdout, stderr io.Writer) error {
+	flags := flag.NewFlagSet("local crash", flag.ContinueOnError)
+	flags.SetOutput(stderr)
+	only := flags.String("cells", "", "regular expression: only the cells whose names match")
+	parallel := flags.Int("parallel", 8, "cells at a time; most of their time they wait")
+	keep := flags.Bool("keep", false, "keep logs and events of cells that passed, too")
+	list := flags.Bool("list", false, "print the names of the cells, and run none")
+	if err := flags.Parse(args); err != nil {
+		return err
+	}
+	pattern, err := regexp.Compile(*only)
+	if err != nil {
+		return fmt.Errorf("-cells: %w", err)
+	}
+	if flags.NArg() > 0 || *parallel < 1 {
+		return errors.New("local crash takes flags only, -parallel at least 1; -h lists them")
+	}
+	var chosen []cell
+	for _, c := range cells(matrix) {
+		if pattern.MatchString(c.name()) {
+			chosen = append(chosen, c)
+		}
+	}
+	if *list {
+		for _, c := range chosen {
+			fmt.Fprintln(stdout, c.name())
+		}
+		return nil
+	}
+	if len(chosen) == 0 {
+		return fmt.Errorf("no cell matches %q: -list prints their names", *only)
+	}
+	folder, err := logFolder("")
+	if err != nil {
+		return err
+	}
+	d := &drill{bin: bin, folder: folder, keep: *keep, out: stdout}
+	d.run(ctx, chosen, *parallel)
+	return d.conclude(ctx, len(chosen))
+}
+
+// drill is one run of the matrix.
+type drill struct {
+	bin    string
+	folder string
+	keep   bool
+
+	mu     sync.Mutex
+	out    io.Writer
+	passed int
+	failed int
+}
+
+// verdict is what became of one cell.
+type verdict struct {
+	cell cell
+	saw  outcome
+	err  error
+	took time.Duration
+	dir  string
+}
+
+func (v verdict) passed() bool { return v.err == nil && same(v.saw, v.cell.want) }
+
+// run plays cells, so many at a time, until all are played or ctx ends.
+func (d *drill) run(ctx context.Context, chosen []cell, parallel int) {
+	work := make(chan cell)
+	var players sync.WaitGroup
+	for range min(parallel, len(chosen)) {
+		players.Go(func() {
+			for c := range work {
+				d.tell(d.play(ctx, c))
+			}
+		})
+	}
+	for _, c := range chosen {
+		select {
+		case work <- c:
+			continue
+		case <-ctx.Done():
+		}
+		break
+	}
+	close(work)
+	players.Wait()
+}
+
+// notInNames is what a folder's name does not need.
+var notInNames = regexp.MustCompile(`[^A-Za-z0-9]+`)
+
+// play runs one cell and ends all of its processes, whatever becomes of it.
+func (d *drill) play(ctx context.Context, c cell) verdict {
+	started := time.Now()
+	name := strings.Trim(notInNames.ReplaceAllString(c.name(), "-"), "-")
+	v := verdict{cell: c, dir: filepath.Join(d.folder, name)}
+	if v.err = os.MkdirAll(v.dir, 0o755); v.err != nil {
+		return v
+	}
+	bounded, cancel := context.WithTimeoutCause(ctx, cellBound, fmt.Errorf("a cell is bounded to %v", cellBound))
+	defer cancel()
+	s := &stage{system: &system{bin: d.bin, dir: v.dir}, cell: c, id: "cell-1"}
+	defer s.killAll()
+	v.saw, v.err = s.play(bounded)
+	v.took = time.Since(started)
+	if !v.passed() || d.keep {
+		kept, cancel := context.WithTimeout(context.WithoutCancel(ctx), 5*time.Second)
+		defer cancel()
+		v.err = errors.Join(v.err, s.keepEvents(kept))
+	} else {
+		v.err = os.RemoveAll(v.dir)
+	}
+	return v
+}
+
+// tell prints what became of a cell.
+func (d *drill) tell(v verdict) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if v.passed() {
+		d.passed++
+		fmt.Fprintf(d.out, "cell %s (%.1f s) passed\n", v.cell.name(), v.took.Seconds())
+		return
+	}
+	d.failed++
+	fmt.Fprintf(d.out, "cell %s (%.1f s) FAILED\n  row   %s\n  want  %s\n", v.cell.name(), v.took.Seconds(), v.cell.row, v.cell.want)
+	if v.err != nil {
+		fmt.Fprintf(d.out, "  saw   %s\n", strings.ReplaceAll(v.err.Error(), "\n", "\n        "))
+	} else {
+		fmt.Fprintf(d.out, "  saw   %s\n", v.saw)
+	}
+	fmt.Fprintf(d.out, "  logs, events and rules are in %s\n", v.dir)
+}
+
+// conclude prints the sum. What has not been played has failed.
+func (d *drill) conclude(ctx context.Context, wanted int) error {
+	failed := wanted - d.passed
+	fmt.Fprintf(d.out, "crash: %d cells, %d passed, %d failed\n", wanted, d.passed, failed)
+	switch {
+	case ctx.Err() != nil:
+		return errors.New("stopped before all cells were played")
+	case failed > 0:
+		return fmt.Errorf("%d of %d cells failed; their logs are in %s", failed, wanted, d.folder)
+	case !d.keep:
+		return os.RemoveAll(d.folder)
+	}
+	fmt.Fprintf(d.out, "logs are in %s\n", d.folder)
+	return nil
+}
+
+// killAll leaves no process behind: what a cell has to see has been seen.
+func (s *system) killAll() {
+	for _, c := range s.children {
+		c.kill()
+	}
+}
+
+// String is the outcome in the words of the table.
+func (o outcome) String() string {
+	if o.Status == "" {
+		return plural(o.Effects, "effect")
+	}
+	text := fmt.Sprintf("%s, %s in run %d, %s, %s", plural(o.Effects, "effect"), o.Status, o.Runs, plural(o.Completions, "completion"), plural(o.Failures, "failure"))
+	if len(o.DeadLetters) > 0 {
+		text += ", dead-lettered: " + strings.Join(o.DeadLetters, ", ")
+	}
+	return text
+}

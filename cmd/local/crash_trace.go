@@ -1,0 +1,75 @@
+package main
+
+import (
+	"fmt"
+	"maps"
+	"net/http"
+	"slices"
+	"strings"
+
+	"oneeffect/internal/message"
+)
+
+// What the event log says of one cell. It is written by the emulators alone.
+
+// unsettled are the messages that somebody still has to deal with, by the events of
+// the broker: those that came, less those that were settled.
+func unsettled(events []event) []string {
+	open := map[string]bool{}
+	for _, e := range events {
+		if e.Service != "servicebus" || e.Entity != message.Tasks && !strings.Contains(e.Entity, "/subscriptions/") {
+			continue
+		}
+		lies := fmt.Sprintf("%s in %s, number %d", e.Key, e.Entity, e.Sequence)
+		waits := fmt.Sprintf("%s in %s, scheduled", e.Key, e.Entity)
+		switch e.Kind {
+		case "enqueued":
+			open[lies] = true
+		case "scheduled":
+			open[waits] = true
+		case "activated": // under a new number
+			delete(open, waits)
+			open[lies] = true
+		case "settled":
+			if e.Disposition == "completed" || e.Disposition == "dead-lettered" {
+				delete(open, lies)
+			}
+		case "dead-lettered":
+			delete(open, lies)
+		}
+	}
+	return slices.Sorted(maps.Keys(open))
+}
+
+// buried are the reasons of an entity's dead letters, in their order.
+func buried(events []event, entity string) []string {
+	var reasons []string
+	for _, e := range events {
+		if e.Kind == "dead-lettered" && e.Entity == entity {
+			reasons = append(reasons, e.Reason)
+		}
+	}
+	return reasons
+}
+
+// reached says that the rule of the crash point has fired.
+func reached(e event) bool { return e.Kind == "rule-reached" && e.Rule == pointRule }
+
+// settledOf is the settlement of one message that leaves nothing to do.
+func settledOf(entity, key string) func(event) bool {
+	return func(e event) bool {
+		return e.Kind == "settled" && e.Entity == entity && e.Key == key && (e.Disposition == "completed" || e.Disposition == "dead-lettered")
+	}
+}
+
+// endOf is the write that brings an execution to its end.
+func endOf(id, status string) func(event) bool {
+	return func(e event) bool {
+		return e.Service == "cosmos" && e.Entity == "executions" && e.Operation == "patch" && e.Key == id && e.Status == http.StatusOK && e.BodyStatus == status
+	}
+}
+
+// by adds whose act it is.
+func by(client string, what func(event) bool) func(event) bool {
+	return func(e event) bool { return e.Client == client && what(e) }
+}
