@@ -377,7 +377,7 @@ func (s *stage) takenOver() func(event) bool {
 // place. Then it wakes, finds an answer, or that there is none, and does what it would
 // do next. It is asked to end at once, which it does when its work is done.
 func (s *stage) pause(ctx context.Context) error {
-	if err := s.victim.cmd.Process.Signal(syscall.SIGSTOP); err != nil {
+	if err := s.victim.stopped(); err != nil {
 		return err
 	}
 	action := "go"
@@ -434,6 +434,9 @@ func (s *stage) end(ctx context.Context, c *child) error {
 // finish waits until all is settled, and then for the processes: what they were
 // still about to do is done when they have ended.
 func (s *stage) finish(ctx context.Context) error {
+	if err := s.events.rest(ctx); err != nil { // so that the end is not looked for in what was known before
+		return err
+	}
 	if err := s.events.until(ctx, s.over); err != nil {
 		return fmt.Errorf("%w; not settled: %s", err, strings.Join(unsettled(s.events.seen), ", "))
 	}
