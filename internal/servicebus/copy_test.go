@@ -203,3 +203,49 @@ func TestABodyIsReadFromAllItsSections(t *testing.T) {
 		})
 	}
 }
+
+// Whose lock is over has the message no longer: it comes again by itself, and a copy
+// would be one message more, which nobody asked for. Of a task that has failed it
+// would be a second dead letter.
+func TestAMessageWhoseLockIsOverIsNotCopied(t *testing.T) { // S4
+	for why, broken := range map[string]control.Rule{
+		"it was lost":                 {Do: "lose-lock", Nth: 1},
+		"no renewal is ever answered": {Do: "silence"},
+	} {
+		t.Run(why, func(t *testing.T) {
+			inBubble(t, func(t *testing.T, w *world) {
+				broken.Match = control.Match{Operation: "renew-lock"}
+				w.arm(broken)
+				deliveries := make(chan message.Delivery, 2)
+				r := w.receiver()
+				stop := w.run(r, func(_ context.Context, d message.Delivery) message.Settlement {
+					deliveries <- d
+					if d.Count > 1 {
+						return message.Done()
+					}
+					time.Sleep(2 * r.LockDuration)
+					return message.Later(time.Minute)
+				})
+				s, err := w.client.Sender("tasks")
+				if err != nil {
+					t.Fatal(err)
+				}
+				if err := s.Send(t.Context(), w.aTask("82f3")); err != nil {
+					t.Fatal(err)
+				}
+				first, second := <-deliveries, <-deliveries
+				w.settled("82f3")
+				stop()
+				if first.MessageID != "82f3" || second.MessageID != "82f3" || second.Count != 2 {
+					t.Errorf("delivered %+v, then %+v", first, second)
+				}
+				for _, e := range w.hub.Events(0) {
+					if e.Kind == "scheduled" {
+						t.Errorf("%+v", e)
+					}
+				}
+				w.logged("disposition=leave", "lock is over")
+			})
+		})
+	}
+}

@@ -18,6 +18,7 @@ type delivery struct {
 	sdk    *azservicebus.ReceivedMessage
 	link   *link // nil where it came by a session
 	deaths int64 // of the link, when the message came by it
+	lock   lockEnd // not used where it came by a session
 	poison error // why nobody can read the body, if so
 
 	session *session // nil where it came by a link
@@ -30,6 +31,7 @@ func (p *pump) take(m *azservicebus.ReceivedMessage, received time.Time) *delive
 	p.link.held.Add(1)
 	d := newDelivery(m, received)
 	d.link, d.deaths = p.link, p.link.deaths.Load()
+	d.lock.extend(received.Add(p.LockDuration))
 	if m.LockedUntil != nil {
 		d.Taken = m.LockedUntil.Add(-p.LockDuration)
 		if m.EnqueuedTime != nil {

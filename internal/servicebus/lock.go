@@ -5,8 +5,28 @@ import (
 	"errors"
 	"log/slog"
 	"slices"
+	"sync"
 	"time"
 )
+
+// lockEnd is when a message's lock ends, as this process knows it by its own clock.
+type lockEnd struct {
+	mu   sync.Mutex
+	ends time.Time // zero: it was lost
+}
+
+func (l *lockEnd) extend(ends time.Time) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.ends = ends
+}
+
+// over says that the message is no longer ours, as far as anybody can know here.
+func (l *lockEnd) over() bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return !time.Now().Before(l.ends)
+}
 
 // keep renews a message's lock until the returned function is called, which
 // waits until nothing of it runs any more. Most messages are settled before their
@@ -37,8 +57,14 @@ func (p *pump) keep(ctx context.Context, d *delivery) (release func()) {
 func (p *pump) renew(ctx context.Context, d *delivery) {
 	names := d.names()
 	p.renewing(ctx, d.Received, func(ctx context.Context) error {
-		return translate("renew lock", d.link.sdk.RenewMessageLock(ctx, d.sdk, nil))
+		asked := time.Now()
+		err := translate("renew lock", d.link.sdk.RenewMessageLock(ctx, d.sdk, nil))
+		if err == nil {
+			d.lock.extend(asked.Add(p.LockDuration))
+		}
+		return err
 	}, func(err error) {
+		d.lock.extend(time.Time{})
 		p.Client.instruments.locksLost.Add(ctx, 1, p.station.entity...)
 		p.Log.LogAttrs(ctx, slog.LevelWarn, "lock lost, the handler goes on", append(names, slog.Any("err", err))...)
 	}, names...)

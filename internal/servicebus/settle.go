@@ -17,6 +17,10 @@ import (
 // until its lock ends by itself.
 var errUndecided = errors.New("the handler did not decide: the message is left to its lock")
 
+// errLockOver: there is nothing to settle any more. The message comes again, or has
+// been settled by whoever got it.
+var errLockOver = errors.New("the lock is over: no copy is made of a message that comes again by itself")
+
 // settle does what the handler decided and says what was done in the end. The
 // lock is renewed until the broker is told, and not a moment longer: a renewal
 // that overtakes a settlement would find the lock lost and say so.
@@ -34,6 +38,10 @@ func (p *pump) settle(ctx context.Context, stopping <-chan struct{}, d *delivery
 			p.hold(stopping, d, s.Delay)
 			action = message.Abandon
 			break
+		}
+		if d.lock.over() { // after a pause, or an outage: a copy would be one message more
+			release()
+			return message.Leave, errLockOver
 		}
 		if err := p.copyLater(ctx, d, s.Delay); err != nil {
 			release()
