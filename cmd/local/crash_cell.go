@@ -344,8 +344,8 @@ func (s *stage) kill(ctx context.Context) error {
 	if err := s.succeed(ctx); err != nil || !s.cell.point.late {
 		return err
 	}
-	if _, err := s.events.await(ctx, s.takenOver()); err != nil {
-		return fmt.Errorf("%s does not go on: %w", s.successor, err)
+	if err := s.takenOver(ctx); err != nil {
+		return err
 	}
 	return s.events.release(ctx, pointRule, "go")
 }
@@ -358,19 +358,35 @@ func (s *stage) succeed(ctx context.Context) error {
 	return err
 }
 
-// takenOver is the last thing that a successor has to do in the place of another.
-func (s *stage) takenOver() func(event) bool {
+// takenOver waits until a successor has done all that there was to do in the place of
+// another.
+func (s *stage) takenOver(ctx context.Context) error {
+	var last func(event) bool
+	left := func([]event) bool { return false }
 	switch p := s.cell.point; {
 	case p.program == "projector":
-		return by(s.successor, settledOf(inventory, reservationMessage))
+		last = settledOf(inventory, reservationMessage)
 	case p.program == "worker":
-		return by(s.successor, settledOf(message.Tasks, s.id))
+		// The lease may last longer than the lock. Then the successor puts the task off, once,
+		// and has only begun.
+		last = settledOf(message.Tasks, s.id)
+		left = func(seen []event) bool {
+			return slices.ContainsFunc(unsettled(seen), func(m string) bool { return strings.Contains(m, " in "+message.Tasks+",") })
+		}
 	case p.at.Entity == subscription || p.at.Operation == "patch":
-		return by(s.successor, settledOf(subscription, s.id+"/completed"))
+		last = settledOf(subscription, s.id+"/completed")
+	default: // the relay has sent it
+		last = func(e event) bool {
+			return e.Entity == "executions" && e.Operation == "delete" && e.Status == http.StatusNoContent
+		}
 	}
-	return by(s.successor, func(e event) bool { // the relay has sent it
-		return e.Entity == "executions" && e.Operation == "delete" && e.Status == http.StatusNoContent
+	err := s.events.until(ctx, func(seen []event) bool {
+		return slices.ContainsFunc(seen, by(s.successor, last)) && !left(seen)
 	})
+	if err != nil {
+		return fmt.Errorf("%s does not go on: %w", s.successor, err)
+	}
+	return nil
 }
 
 // pause stops the process by SIGSTOP, in real time, until another has gone on in its
@@ -392,8 +408,8 @@ func (s *stage) pause(ctx context.Context) error {
 	if err := s.succeed(ctx); err != nil {
 		return err
 	}
-	if _, err := s.events.await(ctx, s.takenOver()); err != nil {
-		return fmt.Errorf("%s does not go on: %w", s.successor, err)
+	if err := s.takenOver(ctx); err != nil {
+		return err
 	}
 	if !s.cell.point.early {
 		if err := s.letGo(ctx, action); err != nil {
