@@ -37,7 +37,7 @@ check: ## all that CI runs: format, vet, lint, tidy, test, variants, a short sim
 conformance: ## the SDKs' own test suites, unmodified, and second clients against the emulators (Linux, with unshare, ip, node, npm)
 	@go run ./emulator/conformance
 
-crash: ## the crash matrix: real processes killed, again and again, and what they had promised counted (KILLS=100)
+crash: build ## the crash matrix: real processes killed, paused and left without answers, and what they had promised counted (KILLS=100)
 	@.ci/crash
 
 sim: ## random histories of the whole story in virtual time, and every promise held against them (SEEDS=1000)

@@ -12,6 +12,8 @@ import (
 	"strings"
 	"sync"
 	"time"
+
+	"oneeffect/internal/evidence"
 )
 
 // cellBound is how long one cell may take. Nothing in a cell waits for so long; only
@@ -25,6 +27,7 @@ func crash(ctx context.Context, bin string, args []string, stdout, stderr io.Wri
 	only := flags.String("cells", "", "regular expression: only the cells whose names match")
 	parallel := flags.Int("parallel", 8, "cells at a time; most of their time they wait")
 	keep := flags.Bool("keep", false, "keep logs and events of cells that passed, too")
+	records := flags.String("evidence", "evidence", "folder for the evidence: each run makes one of its own in it; \"\" keeps none")
 	list := flags.Bool("list", false, "print the names of the cells, and run none")
 	if err := flags.Parse(args); err != nil {
 		return err
@@ -55,9 +58,13 @@ func crash(ctx context.Context, bin string, args []string, stdout, stderr io.Wri
 	if err != nil {
 		return err
 	}
-	d := &drill{bin: bin, folder: folder, keep: *keep, out: stdout}
+	record, err := openRecord(*records)
+	if err != nil {
+		return err
+	}
+	d := &drill{bin: bin, folder: folder, keep: *keep, out: stdout, record: record}
 	d.run(ctx, chosen, *parallel)
-	return d.conclude(ctx, len(chosen))
+	return errors.Join(d.closeRecord(), d.conclude(ctx, len(chosen)))
 }
 
 // drill is one run of the matrix.
@@ -65,11 +72,11 @@ type drill struct {
 	bin    string
 	folder string
 	keep   bool
+	record *evidence.Run // nil: none is kept
 
 	mu     sync.Mutex
 	out    io.Writer
 	passed int
-	failed int
 }
 
 // verdict is what became of one cell.
@@ -79,6 +86,8 @@ type verdict struct {
 	err  error
 	took time.Duration
 	dir  string
+
+	fields evidence.Fields // of its record
 }
 
 func (v verdict) passed() bool { return v.err == nil && same(v.saw, v.cell.want) }
@@ -119,10 +128,11 @@ func (d *drill) play(ctx context.Context, c cell) verdict {
 	}
 	bounded, cancel := context.WithTimeoutCause(ctx, cellBound, fmt.Errorf("a cell is bounded to %v", cellBound))
 	defer cancel()
-	s := &stage{system: &system{bin: d.bin, dir: v.dir}, cell: c, id: "cell-1"}
+	s := d.stage(c, v.dir)
 	defer s.killAll()
 	v.saw, v.err = s.play(bounded)
 	v.took = time.Since(started)
+	v.fields = s.fields(v.saw, v.err)
 	if !v.passed() || d.keep {
 		kept, cancel := context.WithTimeout(context.WithoutCancel(ctx), 5*time.Second)
 		defer cancel()
@@ -133,8 +143,17 @@ func (d *drill) play(ctx context.Context, c cell) verdict {
 	return v
 }
 
+// stage is where a cell is played. Its emulators are its own, and so its names can be
+// those of every other cell.
+func (d *drill) stage(c cell, dir string) *stage {
+	return &stage{system: &system{bin: d.bin, dir: dir}, cell: c, id: "cell-1", events: &controller{}}
+}
+
 // tell prints what became of a cell.
 func (d *drill) tell(v verdict) {
+	if d.record != nil {
+		v.err = errors.Join(v.err, d.record.Append(v.record())) // what is not recorded has not been shown
+	}
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if v.passed() {
@@ -142,7 +161,6 @@ func (d *drill) tell(v verdict) {
 		fmt.Fprintf(d.out, "cell %s (%.1f s) passed\n", v.cell.name(), v.took.Seconds())
 		return
 	}
-	d.failed++
 	fmt.Fprintf(d.out, "cell %s (%.1f s) FAILED\n  row   %s\n  want  %s\n", v.cell.name(), v.took.Seconds(), v.cell.row, v.cell.want)
 	if v.err != nil {
 		fmt.Fprintf(d.out, "  saw   %s\n", strings.ReplaceAll(v.err.Error(), "\n", "\n        "))
@@ -150,6 +168,20 @@ func (d *drill) tell(v verdict) {
 		fmt.Fprintf(d.out, "  saw   %s\n", v.saw)
 	}
 	fmt.Fprintf(d.out, "  logs, events and rules are in %s\n", v.dir)
+}
+
+// closeRecord ends the evidence, and tells the head of its chain, which proves nothing
+// to anybody who was not told.
+func (d *drill) closeRecord() error {
+	if d.record == nil {
+		return nil
+	}
+	head, err := d.record.Close()
+	if err != nil {
+		return err
+	}
+	fmt.Fprintf(d.out, "evidence is in %s, the head of its chain is %s\n", d.record.Dir(), head)
+	return nil
 }
 
 // conclude prints the sum. What has not been played has failed.

@@ -14,6 +14,7 @@ import (
 	"syscall"
 	"time"
 
+	"oneeffect/internal/claim"
 	"oneeffect/internal/cosmos"
 	"oneeffect/internal/message"
 	"oneeffect/internal/servicebus"
@@ -66,6 +67,7 @@ type stage struct {
 	held      bool   // the rule of the crash point holds what comes to it
 	successor string // its name, once it has been started
 	asked     chan error
+	claim     claim.Claim // as it stood in the end
 }
 
 // play runs the cell and says what there was to be counted. An error is a cell that
@@ -104,7 +106,7 @@ func (s *stage) prepare(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	s.events = &controller{address: s.control}
+	s.events.address = s.control
 	if s.store, err = s.database(ctx); err != nil {
 		return err
 	}
@@ -232,9 +234,7 @@ func (s *stage) failFirst(ctx context.Context) error {
 		return err
 	}
 	s.ask("", s.request())
-	return s.events.until(ctx, func(seen []event) bool {
-		return slices.ContainsFunc(seen, endOf(s.id, "FAILED")) && len(unsettled(seen)) == 0
-	})
+	return s.events.until(ctx, func(seen []event) bool { return over(seen, endsExecution(s.id), 1) })
 }
 
 // neverFired is how long a rule is waited for when all has come to its end without it.
@@ -289,13 +289,12 @@ func (s *stage) deliverAgain(ctx context.Context) error {
 	return err
 }
 
-// over says that the work has come to its end, and nothing is left.
+// over says that the work has come to an end, be it the right one, and nothing is left.
 func (s *stage) over(seen []event) bool {
-	end := endOf(s.id, s.cell.want.Status)
 	if s.cell.point.program == "projector" {
-		end = settledOf(inventory, reservationMessage)
+		return over(seen, settledOf(inventory, reservationMessage), 1)
 	}
-	return slices.ContainsFunc(seen, end) && len(unsettled(seen)) == 0
+	return over(seen, endsExecution(s.id), s.cell.want.Runs) // each run has its own
 }
 
 // strike does to the process what the cell is about, and sees to it that others go on.

@@ -30,6 +30,7 @@ func (s *stage) counted(ctx context.Context) (outcome, error) {
 	if err != nil {
 		return outcome{}, err
 	}
+	s.claim = held.Claim
 	if err := agree(e, held.Claim); err != nil {
 		return outcome{}, err
 	}
@@ -82,6 +83,9 @@ const (
 	reserved           = 7
 )
 
+// reservationKey is what a projector knows the reservation by.
+func reservationKey(sku string) string { return "inventory:" + sku + ":2" }
+
 // sendReservation opens the books of the sku, and only then catches the projector.
 func (s *stage) sendReservation(ctx context.Context) error {
 	topic, err := s.bus.Sender(message.Reservations)
@@ -102,7 +106,7 @@ func (s *stage) sendReservation(ctx context.Context) error {
 		return err
 	}
 	reservation, err := message.Reservation{
-		EventKey: "inventory:" + s.id + ":2", SKU: s.id, ReservationID: "r-2", Version: 2, Quantity: reserved,
+		EventKey: reservationKey(s.id), SKU: s.id, ReservationID: "r-2", Version: 2, Quantity: reserved,
 	}.Message(reservationMessage, time.Now())
 	if err != nil {
 		return err

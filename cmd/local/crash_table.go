@@ -93,18 +93,30 @@ type cell struct {
 
 // name is that by which cells are asked for.
 func (c cell) name() string {
-	parts := []string{c.row}
-	if c.how != "" {
-		parts = append(parts, c.how)
-	}
-	if c.keyless != nil {
-		parts = append(parts, c.kind())
+	parts := []string{c.titled()}
+	if kind := c.kind(); kind != noHandler {
+		parts = append(parts, kind)
 	}
 	return strings.Join(append(parts, string(c.mode)), " / ")
 }
 
+// titled is the row, and the way to come to it.
+func (c cell) titled() string {
+	if c.how == "" {
+		return c.row
+	}
+	return c.row + " / " + c.how
+}
+
+// noHandler is the kind of cells in which none is called.
+const noHandler = "none"
+
+// kind is that of the handler.
 func (c cell) kind() string {
-	if c.isKeyed {
+	switch {
+	case c.point.program == "projector":
+		return noHandler
+	case c.isKeyed:
 		return "keyed"
 	}
 	return "keyless"

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 
+	"oneeffect/internal/execution"
 	"oneeffect/internal/message"
 )
 
@@ -62,11 +63,22 @@ func settledOf(entity, key string) func(event) bool {
 	}
 }
 
-// endOf is the write that brings an execution to its end.
-func endOf(id, status string) func(event) bool {
+// endsExecution says that an event is a write that brings an execution to its end, whichever.
+func endsExecution(id string) func(event) bool {
 	return func(e event) bool {
-		return e.Service == "cosmos" && e.Entity == "executions" && e.Operation == "patch" && e.Key == id && e.Status == http.StatusOK && e.BodyStatus == status
+		return e.Service == "cosmos" && e.Entity == "executions" && e.Operation == "patch" && e.Key == id && e.Status == http.StatusOK &&
+			(e.BodyStatus == string(execution.Completed) || e.BodyStatus == string(execution.Failed))
 	}
+}
+
+// over says that something has happened so often, and that no message is left.
+func over(events []event, what func(event) bool, times int) bool {
+	for _, e := range events {
+		if what(e) {
+			times--
+		}
+	}
+	return times <= 0 && len(unsettled(events)) == 0
 }
 
 // by adds whose act it is.

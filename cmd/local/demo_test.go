@@ -9,21 +9,42 @@ import (
 	"path/filepath"
 	"regexp"
 	"strings"
+	"sync"
 	"syscall"
 	"testing"
 	"time"
 )
 
-// build makes the programs as `make demo` does.
-func build(t *testing.T) string {
+// built is where the programs are, once some test has asked for them.
+var built struct {
+	sync.Once
+	dir string
+	err error
+}
+
+func TestMain(m *testing.M) {
+	status := m.Run()
+	_ = os.RemoveAll(built.dir)
+	os.Exit(status)
+}
+
+// programs makes the programs as `make demo` does, once for all tests.
+func programs(t *testing.T) string {
 	t.Helper()
-	bin := t.TempDir()
-	cmd := exec.Command("go", "build", "-o", bin+"/", "./emulator", "./cmd/local", "./cmd/worker", "./cmd/orchestrator")
-	cmd.Dir = filepath.Join("..", "..")
-	if out, err := cmd.CombinedOutput(); err != nil {
-		t.Fatalf("go build: %v\n%s", err, out)
+	built.Do(func() {
+		if built.dir, built.err = os.MkdirTemp("", "oneeffect-bin-"); built.err != nil {
+			return
+		}
+		cmd := exec.Command("go", "build", "-o", built.dir+"/", "./emulator", "./cmd/local", "./cmd/worker", "./cmd/orchestrator", "./cmd/projector")
+		cmd.Dir = filepath.Join("..", "..")
+		if out, err := cmd.CombinedOutput(); err != nil {
+			built.err = fmt.Errorf("go build: %w\n%s", err, out)
+		}
+	})
+	if built.err != nil {
+		t.Fatal(built.err)
 	}
-	return bin
+	return built.dir
 }
 
 // runDemo runs the demo as a process and returns what it printed and its exit status.
@@ -48,7 +69,7 @@ func runDemo(t *testing.T, bin string, args ...string) (lines []string, status i
 
 // The demo shows the diagram, and it is worth something only if it can fail.
 func TestTheDemoObservesEveryArrowAndFailsWhenItIsLiedTo(t *testing.T) {
-	bin := build(t)
+	bin := programs(t)
 	t.Run("truth", func(t *testing.T) {
 		lines, status := runDemo(t, bin)
 		if last := lines[len(lines)-1]; last != "demo: 14/14 arrows observed, 1 effect, 1 transition" || status != 0 {
