@@ -129,7 +129,7 @@ func (d *drill) play(ctx context.Context, c cell) verdict {
 	bounded, cancel := context.WithTimeoutCause(ctx, cellBound, fmt.Errorf("a cell is bounded to %v", cellBound))
 	defer cancel()
 	s := d.stage(c, v.dir)
-	defer s.killAll()
+	defer s.leave()
 	v.saw, v.err = s.play(bounded)
 	v.took = time.Since(started)
 	v.fields = s.fields(v.saw, v.err)
@@ -198,13 +198,6 @@ func (d *drill) conclude(ctx context.Context, wanted int) error {
 	}
 	fmt.Fprintf(d.out, "logs are in %s\n", d.folder)
 	return nil
-}
-
-// killAll leaves no process behind: what a cell has to see has been seen.
-func (s *system) killAll() {
-	for _, c := range s.children {
-		c.kill()
-	}
 }
 
 // String is the outcome in the words of the table.

@@ -11,7 +11,6 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
-	"syscall"
 	"time"
 
 	"oneeffect/internal/claim"
@@ -180,13 +179,32 @@ func (s *stage) request() string {
 
 // ask asks the orchestrator, which may never answer.
 func (s *stage) ask(path, body string) {
-	s.asked = make(chan error, 1)
+	asked := make(chan error, 1)
+	s.asked = asked
 	url := "http://" + s.api + "/v1/executions" + path
 	go func() {
-		// It ends at the latest with the orchestrator, and that with the cell.
-		_, _, err := ask(context.Background(), &http.Client{Timeout: cellBound}, http.MethodPost, url, []byte(body))
-		s.asked <- err
+		// It ends at the latest with the orchestrator, which does not outlive its cell.
+		_, _, err := ask(context.Background(), http.DefaultClient, http.MethodPost, url, []byte(body))
+		asked <- err
 	}()
+}
+
+// answered waits until what was asked was answered, or never will be.
+func (s *stage) answered() error {
+	if s.asked == nil {
+		return nil
+	}
+	err := <-s.asked
+	s.asked = nil
+	return err
+}
+
+// leave ends all that the cell has begun, whatever has become of it.
+func (s *stage) leave() {
+	for _, c := range s.children {
+		c.kill()
+	}
+	_ = s.answered() // it was lost, or has been looked at
 }
 
 // armFirst is what must go wrong before the crash point, if anything.
@@ -234,6 +252,9 @@ func (s *stage) failFirst(ctx context.Context) error {
 		return err
 	}
 	s.ask("", s.request())
+	if err := s.answered(); err != nil {
+		return err
+	}
 	return s.events.until(ctx, func(seen []event) bool { return over(seen, endsExecution(s.id), 1) })
 }
 
@@ -297,155 +318,6 @@ func (s *stage) over(seen []event) bool {
 	return over(seen, endsExecution(s.id), s.cell.want.Runs) // each run has its own
 }
 
-// strike does to the process what the cell is about, and sees to it that others go on.
-func (s *stage) strike(ctx context.Context) error {
-	switch s.cell.mode {
-	case sigkill:
-		return s.kill(ctx)
-	case sigstop:
-		return s.pause(ctx)
-	case sigterm:
-		return s.terminate(ctx)
-	}
-	if s.cell.point.late {
-		if _, err := s.events.await(ctx, settledOf(message.Tasks, s.id)); err != nil {
-			return err
-		}
-	}
-	return s.letGo(ctx, "go")
-}
-
-// letGo lets go of what is held: what came to the crash point goes on as told, the
-// call as if nothing had been.
-func (s *stage) letGo(ctx context.Context, action string) error {
-	var errs []error
-	if s.held {
-		errs = append(errs, s.events.release(ctx, pointRule, action))
-	}
-	if s.cell.point.call != "" {
-		errs = append(errs, s.events.release(ctx, callRule, "go"))
-	}
-	return errors.Join(errs...)
-}
-
-func (s *stage) kill(ctx context.Context) error {
-	s.victim.kill()
-	if !s.victim.killed() {
-		return fmt.Errorf("%s was not ended by SIGKILL: %w", s.victim.name, s.victim.err)
-	}
-	_, err := s.events.await(ctx, func(e event) bool { return e.Kind == "peer-gone" && e.Rule == pointRule })
-	if err != nil {
-		return fmt.Errorf("the emulators still wait for %s: %w", s.victim.name, err)
-	}
-	if err := s.events.jump(ctx, allExpired); err != nil {
-		return err
-	}
-	if err := s.succeed(ctx); err != nil || !s.cell.point.late {
-		return err
-	}
-	if err := s.takenOver(ctx); err != nil {
-		return err
-	}
-	return s.events.release(ctx, pointRule, "go")
-}
-
-func (s *stage) succeed(ctx context.Context) error {
-	c, err := s.launch(ctx, s.cell.point.program, 2)
-	if err == nil {
-		s.successor = c.name
-	}
-	return err
-}
-
-// takenOver waits until a successor has done all that there was to do in the place of
-// another.
-func (s *stage) takenOver(ctx context.Context) error {
-	var last func(event) bool
-	left := func([]event) bool { return false }
-	switch p := s.cell.point; {
-	case p.program == "projector":
-		last = settledOf(inventory, reservationMessage)
-	case p.program == "worker":
-		// The lease may last longer than the lock. Then the successor puts the task off, once,
-		// and has only begun.
-		last = settledOf(message.Tasks, s.id)
-		left = func(seen []event) bool {
-			return slices.ContainsFunc(unsettled(seen), func(m string) bool { return strings.Contains(m, " in "+message.Tasks+",") })
-		}
-	case p.at.Entity == subscription || p.at.Operation == "patch":
-		last = settledOf(subscription, s.id+"/completed")
-	default: // the relay has sent it
-		last = func(e event) bool {
-			return e.Entity == "executions" && e.Operation == "delete" && e.Status == http.StatusNoContent
-		}
-	}
-	err := s.events.until(ctx, func(seen []event) bool {
-		return slices.ContainsFunc(seen, by(s.successor, last)) && !left(seen)
-	})
-	if err != nil {
-		return fmt.Errorf("%s does not go on: %w", s.successor, err)
-	}
-	return nil
-}
-
-// pause stops the process by SIGSTOP, in real time, until another has gone on in its
-// place. Then it wakes, finds an answer, or that there is none, and does what it would
-// do next. It is asked to end at once, which it does when its work is done.
-func (s *stage) pause(ctx context.Context) error {
-	if err := s.victim.stopped(); err != nil {
-		return err
-	}
-	action := "go"
-	if s.cell.point.drop {
-		action = "drop"
-	}
-	if s.cell.point.early {
-		if err := s.letGo(ctx, action); err != nil {
-			return err
-		}
-	}
-	if err := s.succeed(ctx); err != nil {
-		return err
-	}
-	if err := s.takenOver(ctx); err != nil {
-		return err
-	}
-	if !s.cell.point.early {
-		if err := s.letGo(ctx, action); err != nil {
-			return err
-		}
-	}
-	if err := s.victim.cmd.Process.Signal(syscall.SIGCONT); err != nil {
-		return err
-	}
-	return s.end(ctx, s.victim)
-}
-
-// terminate asks the process to end, and only then lets go of what it waits for.
-func (s *stage) terminate(ctx context.Context) error {
-	if err := s.victim.cmd.Process.Signal(syscall.SIGTERM); err != nil {
-		return err
-	}
-	if err := s.letGo(ctx, "go"); err != nil {
-		return err
-	}
-	return s.end(ctx, s.victim)
-}
-
-// end asks a process to end, and waits until it has, by itself and without a complaint.
-func (s *stage) end(ctx context.Context, c *child) error {
-	_ = c.cmd.Process.Signal(syscall.SIGTERM) // it may have ended already
-	select {
-	case <-c.ended:
-	case <-ctx.Done():
-		return fmt.Errorf("%s does not end: %w", c.name, context.Cause(ctx))
-	}
-	if !c.cmd.ProcessState.Success() && !(c == s.victim && s.cell.mode == sigkill) {
-		return fmt.Errorf("%s ended badly: %w", c.name, c.err)
-	}
-	return nil
-}
-
 // finish waits until all is settled, and then for the processes: what they were
 // still about to do is done when they have ended.
 func (s *stage) finish(ctx context.Context) error {
@@ -460,11 +332,8 @@ func (s *stage) finish(ctx context.Context) error {
 			return err
 		}
 	}
-	if s.asked != nil {
-		err := <-s.asked
-		if err != nil && s.cell.point.program != "orchestrator" {
-			return fmt.Errorf("the request was not answered: %w", err)
-		}
+	if err := s.answered(); err != nil && s.cell.point.program != "orchestrator" {
+		return fmt.Errorf("the request was not answered: %w", err)
 	}
 	if err := s.events.rest(ctx); err != nil {
 		return err

@@ -157,7 +157,7 @@ func TestNoProcessIsLeftBehind(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	d := &drill{bin: programs(t), folder: t.TempDir()}
 	s := d.stage(called(t, "claim held, nothing sent downstream / keyless / paused"), d.folder)
-	defer s.killAll()
+	defer s.leave()
 	if err := errors.Join(s.prepare(ctx), s.begin(ctx), s.arrive(ctx), s.victim.stopped()); err != nil {
 		t.Fatal(err)
 	}
@@ -165,7 +165,7 @@ func TestNoProcessIsLeftBehind(t *testing.T) {
 	if _, err := s.play(ctx); err == nil {
 		t.Error("played on after an interrupt")
 	}
-	s.killAll()
+	s.leave()
 	for _, c := range s.children {
 		if err := syscall.Kill(c.cmd.Process.Pid, 0); !errors.Is(err, syscall.ESRCH) {
 			t.Errorf("%s is still there: %v", c.name, err)

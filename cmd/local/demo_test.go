@@ -23,6 +23,7 @@ var built struct {
 }
 
 func TestMain(m *testing.M) {
+	built.dir, built.err = os.MkdirTemp("", "oneeffect-bin-")
 	status := m.Run()
 	_ = os.RemoveAll(built.dir)
 	os.Exit(status)
@@ -32,7 +33,7 @@ func TestMain(m *testing.M) {
 func programs(t *testing.T) string {
 	t.Helper()
 	built.Do(func() {
-		if built.dir, built.err = os.MkdirTemp("", "oneeffect-bin-"); built.err != nil {
+		if built.err != nil {
 			return
 		}
 		cmd := exec.Command("go", "build", "-o", built.dir+"/", "./emulator", "./cmd/local", "./cmd/worker", "./cmd/orchestrator", "./cmd/projector")
