@@ -13,7 +13,7 @@ import (
 	"sync"
 	"time"
 
-	"oneeffect/internal/evidence"
+	proof "oneeffect/internal/evidence"
 )
 
 // cellBound is how long one cell may take. Nothing in a cell waits for so long; only
@@ -72,7 +72,7 @@ type drill struct {
 	bin    string
 	folder string
 	keep   bool
-	record *evidence.Run // nil: none is kept
+	record *proof.Run // nil: none is kept
 
 	mu     sync.Mutex
 	out    io.Writer
@@ -87,7 +87,7 @@ type verdict struct {
 	took time.Duration
 	dir  string
 
-	fields evidence.Fields // of its record
+	fields proof.Fields // of its record
 }
 
 func (v verdict) passed() bool { return v.err == nil && same(v.saw, v.cell.want) }

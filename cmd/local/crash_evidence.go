@@ -7,7 +7,7 @@ import (
 	"runtime/debug"
 
 	"oneeffect/internal/claim"
-	"oneeffect/internal/evidence"
+	proof "oneeffect/internal/evidence"
 	"oneeffect/internal/message"
 )
 
@@ -15,7 +15,7 @@ import (
 var signals = map[mode]string{sigkill: "SIGKILL", sigstop: "SIGSTOP, SIGCONT", alive: "none", sigterm: "SIGTERM"}
 
 // openRecord begins the evidence of a run. No folder is none.
-func openRecord(dir string) (*evidence.Run, error) {
+func openRecord(dir string) (*proof.Run, error) {
 	if dir == "" {
 		return nil, nil
 	}
@@ -28,27 +28,27 @@ func openRecord(dir string) (*evidence.Run, error) {
 		}
 	}
 	const where = "emulator on this machine's loopback, one for each cell"
-	return evidence.NewRun(dir, evidence.About{
+	return proof.NewRun(dir, proof.About{
 		Purpose: "crash matrix", Program: "local crash, " + revision, ServiceBus: where, CosmosDB: where,
 		Machine: fmt.Sprintf("%s/%s, %s", runtime.GOOS, runtime.GOARCH, plural(runtime.NumCPU(), "processor")),
 	})
 }
 
 // record is the evidence of one cell.
-func (v verdict) record() evidence.Record {
+func (v verdict) record() proof.Record {
 	c := v.cell
-	return evidence.Record{
-		Kind: evidence.KindCell, Expected: evidence.Held, Fields: v.fields,
-		Cell: &evidence.Cell{
+	return proof.Record{
+		Kind: proof.KindCell, Expected: proof.Held, Fields: v.fields,
+		Cell: &proof.Cell{
 			Row: c.titled(), Handler: c.kind(), Signal: signals[c.mode],
-			Expected: []evidence.Counts{counts(c.want, c.want)}, Observed: counts(v.saw, c.want),
+			Expected: []proof.Counts{counts(c.want, c.want)}, Observed: counts(v.saw, c.want),
 		},
 	}
 }
 
 // counts are the numbers of an outcome. A dead letter counts for one only with the
 // reason that it must have, where there are as many as there must be.
-func counts(o, want outcome) evidence.Counts {
+func counts(o, want outcome) proof.Counts {
 	dead := len(o.DeadLetters)
 	if dead == len(want.DeadLetters) {
 		for i, reason := range o.DeadLetters {
@@ -57,13 +57,13 @@ func counts(o, want outcome) evidence.Counts {
 			}
 		}
 	}
-	return evidence.Counts{Effects: o.Effects, Completions: o.Completions, DeadLetters: dead, Failures: o.Failures}
+	return proof.Counts{Effects: o.Effects, Completions: o.Completions, DeadLetters: dead, Failures: o.Failures}
 }
 
 // fields are the ten of the record, each from where the thing is kept.
-func (s *stage) fields(saw outcome, failed error) evidence.Fields {
+func (s *stage) fields(saw outcome, failed error) proof.Fields {
 	p := s.cell.point
-	f := evidence.Fields{
+	f := proof.Fields{
 		EventKey: s.id, BusinessEntity: "execution " + s.id, Version: max(int64(saw.Runs), 1),
 		DeliveryAttempt: s.attempts(),
 		ReceiptState:    "no claim was read",
@@ -92,24 +92,24 @@ func (s *stage) fields(saw outcome, failed error) evidence.Fields {
 }
 
 // observations are what this run has seen, and what follows from it.
-func (s *stage) observations(saw outcome, failed error) evidence.Evidence {
-	e := evidence.Evidence{
-		VendorFacts: []evidence.VendorFact{},
-		LocalObservations: []evidence.Observation{
+func (s *stage) observations(saw outcome, failed error) proof.Evidence {
+	e := proof.Evidence{
+		VendorFacts: []proof.VendorFact{},
+		LocalObservations: []proof.Observation{
 			{Source: "downstream, execution, broker", Saw: saw.String()},
 		},
 		Inference: []string{"The process has no part in its being caught: it is held, or left without an answer, by the emulators."},
 	}
 	for _, event := range s.events.seen {
 		if reached(event) {
-			e.LocalObservations = append(e.LocalObservations, evidence.Observation{
+			e.LocalObservations = append(e.LocalObservations, proof.Observation{
 				Source: "emulators", Saw: fmt.Sprintf("event %d: %s %s of %s by %s", event.Seq, event.Service, event.Operation, event.Entity, event.Client),
 			})
 			break
 		}
 	}
 	if failed != nil {
-		e.LocalObservations = append(e.LocalObservations, evidence.Observation{Source: "driver", Saw: failed.Error()})
+		e.LocalObservations = append(e.LocalObservations, proof.Observation{Source: "driver", Saw: failed.Error()})
 	}
 	return e
 }
@@ -122,12 +122,12 @@ func (s *stage) refused(container string) int {
 }
 
 // attempts are the deliveries of what the cell is about, and how each ended.
-func (s *stage) attempts() []evidence.Attempt {
+func (s *stage) attempts() []proof.Attempt {
 	entity := message.Tasks
 	if s.cell.point.program == "projector" {
 		entity = inventory
 	}
-	var attempts []evidence.Attempt
+	var attempts []proof.Attempt
 	open := map[int64]int{} // by the broker's number of the message
 	for _, e := range s.events.seen {
 		if e.Entity != entity || e.Key == countMessage {
@@ -137,7 +137,7 @@ func (s *stage) attempts() []evidence.Attempt {
 		switch {
 		case e.Kind == "delivered":
 			open[e.Sequence] = len(attempts)
-			attempts = append(attempts, evidence.Attempt{
+			attempts = append(attempts, proof.Attempt{
 				Transport: "servicebus", ID: e.Key, Count: e.Delivery, Sequence: e.Sequence, Process: e.Client, Ended: "nothing more was heard",
 			})
 		case known && e.Kind == "settled":

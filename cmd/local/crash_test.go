@@ -14,7 +14,7 @@ import (
 	"testing"
 
 	"oneeffect/internal/claim"
-	"oneeffect/internal/evidence"
+	proof "oneeffect/internal/evidence"
 )
 
 // some are cells of every kind. The others are `make crash`'s.
@@ -38,7 +38,7 @@ func TestSomeCellsOfTheMatrix(t *testing.T) {
 	if err != nil || len(runs) != 1 {
 		t.Fatalf("runs of evidence: %v, %v", runs, err)
 	}
-	report, err := evidence.Verify(runs[0], "")
+	report, err := proof.Verify(runs[0], "")
 	if err != nil || len(report.Problems) > 0 || len(report.Records) != 8 {
 		t.Fatalf("%d records of evidence, %v, %v", len(report.Records), report.Problems, err)
 	}
@@ -46,7 +46,7 @@ func TestSomeCellsOfTheMatrix(t *testing.T) {
 		t.Errorf("the head %s of the chain is not told", report.Head)
 	}
 	for _, r := range report.Records[1:] {
-		if r.Observed != evidence.Held {
+		if r.Observed != proof.Held {
 			t.Errorf("%+v is %s", r.Cell, r.Observed)
 		}
 	}

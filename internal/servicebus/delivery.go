@@ -16,10 +16,10 @@ import (
 type delivery struct {
 	message.Delivery
 	sdk    *azservicebus.ReceivedMessage
-	link   *link // nil where it came by a session
-	deaths int64 // of the link, when the message came by it
+	link   *link   // nil where it came by a session
+	deaths int64   // of the link, when the message came by it
 	lock   lockEnd // not used where it came by a session
-	poison error // why nobody can read the body, if so
+	poison error   // why nobody can read the body, if so
 
 	session *session // nil where it came by a link
 }
