@@ -9,8 +9,13 @@ import (
 // latest. One whose caller allows no more time than that is bounded already, and is
 // not given a second clock.
 func Within(ctx context.Context, limit time.Duration) (context.Context, context.CancelFunc) {
+	return WithinCause(ctx, limit, nil)
+}
+
+// WithinCause is Within with the cause that a context has which ends after limit.
+func WithinCause(ctx context.Context, limit time.Duration, cause error) (context.Context, context.CancelFunc) {
 	if deadline, bounded := ctx.Deadline(); bounded && time.Until(deadline) <= limit {
 		return ctx, func() {}
 	}
-	return context.WithTimeout(ctx, limit)
+	return context.WithTimeoutCause(ctx, limit, cause)
 }

@@ -1,6 +1,7 @@
 package message
 
 import (
+	"errors"
 	"fmt"
 	"time"
 
@@ -28,8 +29,8 @@ type Message struct {
 }
 
 // envelope is a CloudEvents 1.0 event. Its context attributes are fixed by that
-// specification; data is ours.
-type envelope struct {
+// specification; data is ours, as text or as what it is read into.
+type envelope[T any] struct {
 	SpecVersion     string         `json:"specversion"`
 	ID              string         `json:"id"`
 	Source          string         `json:"source"`
@@ -37,20 +38,16 @@ type envelope struct {
 	Subject         string         `json:"subject,omitzero"`
 	Time            time.Time      `json:"time,omitzero"`
 	DataContentType string         `json:"datacontenttype,omitzero"`
-	Data            jsontext.Value `json:"data"`
+	Data            T              `json:"data"`
 	Unknown         jsontext.Value `json:",embed"` // extension attributes, kept (M2)
 }
 
 // seal puts data into an envelope. The subject is the execution: the one thing
 // that every event of ours is about.
 func seal(id, source, eventType, executionID string, at time.Time, data any) (Message, error) {
-	text, err := json.Marshal(data)
-	if err != nil {
-		return Message{}, fmt.Errorf("encode %s: %w", eventType, err)
-	}
-	body, err := json.Marshal(envelope{
+	body, err := json.Marshal(envelope[any]{
 		SpecVersion: "1.0", ID: id, Source: source, Type: eventType, Subject: executionID,
-		Time: at.UTC(), DataContentType: "application/json", Data: text,
+		Time: at.UTC(), DataContentType: "application/json", Data: data,
 	})
 	if err != nil {
 		return Message{}, fmt.Errorf("encode %s: %w", eventType, err)
@@ -60,21 +57,39 @@ func seal(id, source, eventType, executionID string, at time.Time, data any) (Me
 
 // open reads the envelope and hands back its type and data, or ErrPoison.
 func open(body []byte) (eventType string, data jsontext.Value, err error) {
-	var e envelope
+	var e envelope[jsontext.Value]
 	if err := Decode(body, &e); err != nil {
 		return "", nil, fmt.Errorf("%w: not a CloudEvents event: %w", ErrPoison, err)
 	}
-	switch {
-	case e.SpecVersion != "1.0":
-		return "", nil, fmt.Errorf("%w: specversion is %q, this reader knows 1.0", ErrPoison, e.SpecVersion)
-	case e.ID == "", e.Source == "", e.Type == "":
-		return "", nil, fmt.Errorf("%w: id, source and type are required of a CloudEvents event", ErrPoison)
-	case e.DataContentType != "" && e.DataContentType != "application/json":
-		return "", nil, fmt.Errorf("%w: datacontenttype is %q, this reader knows application/json", ErrPoison, e.DataContentType)
-	case e.Data.Kind() != '{':
+	if err := e.check(); err != nil {
+		return "", nil, fmt.Errorf("%w: %w", ErrPoison, err)
+	}
+	if e.Data.Kind() != '{' {
 		return "", nil, fmt.Errorf("%w: data is not an object", ErrPoison)
 	}
 	return e.Type, e.Data, nil
+}
+
+func (e *envelope[T]) check() error {
+	switch {
+	case e.SpecVersion != "1.0":
+		return fmt.Errorf("specversion is %q, this reader knows 1.0", e.SpecVersion)
+	case e.ID == "", e.Source == "", e.Type == "":
+		return errors.New("id, source and type are required of a CloudEvents event")
+	case e.DataContentType != "" && e.DataContentType != "application/json":
+		return fmt.Errorf("datacontenttype is %q, this reader knows application/json", e.DataContentType)
+	}
+	return nil
+}
+
+// openAs is open and openData at once, for the event that is expected. Of any other
+// body it says nothing: open does.
+func openAs[T any](body []byte, eventType string) (data T, ok bool) {
+	var e envelope[*T] // nil where data is missing or null
+	if Decode(body, &e) != nil || e.check() != nil || e.Type != eventType || e.Data == nil {
+		return data, false
+	}
+	return *e.Data, true
 }
 
 // openData reads the data of one event type into v.

@@ -27,6 +27,9 @@ func FuzzCanonical(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, text []byte) {
 		canonical, err := message.Canonical(text)
+		if why := message.CheckCanonical(text); (why == nil) != (err == nil) {
+			t.Fatalf("%q: the canonical form is %q, %v, and checked it is %v", text, canonical, err, why)
+		}
 		if err != nil {
 			if canonical != nil {
 				t.Fatalf("refused with %v, and yet there is %s", err, canonical)

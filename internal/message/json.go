@@ -23,16 +23,15 @@ const (
 	maxPlain = 1e21
 )
 
-// Canonical returns the RFC 8785 form of a JSON text, refusing what has none.
-func Canonical(text []byte) ([]byte, error) {
+// CheckCanonical says why a JSON text has no canonical form, without making it.
+func CheckCanonical(text []byte) error {
 	if err := checkNumbers(text); err != nil {
-		return nil, err
+		return err
 	}
-	canonical := jsontext.Value(bytes.Clone(text))
-	if err := canonical.Canonicalize(); err != nil {
-		return nil, cmp.Or(walk(text), fmt.Errorf("canonical form: %w", err))
+	if !jsontext.Value(text).IsValid() {
+		return cmp.Or(walk(text), errors.New("canonical form: there is more than one value, or none"))
 	}
-	return canonical, nil
+	return nil
 }
 
 // Decode reads exactly one JSON text into v, as strictly as M3 says.
@@ -84,14 +83,12 @@ const plainDigits = 15
 // alone: none has an exponent or many digits. Of a text that is no JSON it says
 // nothing.
 func plainNumbers(text []byte) bool {
-	quoted, digits := false, 0
+	digits := 0
 	for i := 0; i < len(text); i++ {
 		switch c := text[i]; {
-		case quoted && c == '\\':
-			i++ // what follows ends no string
 		case c == '"':
-			quoted, digits = !quoted, 0
-		case quoted || c == '.':
+			i, digits = closing(text, i), 0
+		case c == '.':
 		case '0' <= c && c <= '9':
 			digits++
 		case digits > 0 && (c == 'e' || c == 'E'):
@@ -104,6 +101,19 @@ func plainNumbers(text []byte) bool {
 		}
 	}
 	return true
+}
+
+// closing is where the string ends that begins there, or the end of the text.
+func closing(text []byte, quote int) int {
+	for i := quote + 1; i < len(text); i++ {
+		switch text[i] {
+		case '"':
+			return i
+		case '\\':
+			i++ // what follows ends no string
+		}
+	}
+	return len(text)
 }
 
 // checkNumber looks at the digits where there is no fraction and no exponent:

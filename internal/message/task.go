@@ -31,16 +31,18 @@ func (t Task) Message(id string, at time.Time) (Message, error) {
 
 // ParseTask reads a task, or says with ErrPoison why nobody ever will.
 func ParseTask(body []byte) (Task, error) {
-	eventType, data, err := open(body)
-	if err != nil {
-		return Task{}, err
-	}
-	if eventType != TypeTask {
-		return Task{}, fmt.Errorf("%w: type is %q, the queue carries %s", ErrPoison, eventType, TypeTask)
-	}
-	var t Task
-	if err := openData(eventType, data, &t); err != nil {
-		return Task{}, err
+	t, ok := openAs[Task](body, TypeTask)
+	if !ok {
+		eventType, data, err := open(body)
+		if err != nil {
+			return Task{}, err
+		}
+		if eventType != TypeTask {
+			return Task{}, fmt.Errorf("%w: type is %q, the queue carries %s", ErrPoison, eventType, TypeTask)
+		}
+		if err := openData(eventType, data, &t); err != nil {
+			return Task{}, err
+		}
 	}
 	if err := errors.Join(CheckExecutionID(t.ExecutionID), CheckType(t.Type), t.checkRest()); err != nil {
 		return Task{}, fmt.Errorf("%w: %w", ErrPoison, err)
