@@ -6,6 +6,7 @@ import (
 	"encoding/hex"
 	"fmt"
 	"maps"
+	"slices"
 	"time"
 
 	"oneeffect/internal/message"
@@ -102,23 +103,43 @@ const MaxStepValue = 16 << 10
 // digest of what the caller itself found too large to hand over.
 func NewResult(ref string, value jsontext.Value, omitted string) (Result, error) {
 	r := Result{Ref: ref, Value: value, Omitted: omitted}
-	if len(value) > MaxValue {
-		whole, err := message.Canonical(value)
-		if err != nil {
+	var whole []byte
+	if value != nil {
+		var err error
+		if whole, err = message.Canonical(value); err != nil {
 			return Result{}, fmt.Errorf("digest the result: %w", err)
 		}
-		r.Value, r.Omitted = nil, digest(whole)
 	}
-	stored, err := canonical(struct {
-		Ref     string         `json:"ref"`
-		Value   jsontext.Value `json:"value,omitzero"`
-		Omitted string         `json:"omitted,omitzero"`
-	}{r.Ref, r.Value, r.Omitted})
+	if len(value) > MaxValue {
+		r.Value, r.Omitted, whole = nil, digest(whole), nil
+	}
+	stored, err := r.canonical(whole)
 	if err != nil {
 		return Result{}, fmt.Errorf("digest the result: %w", err)
 	}
 	r.Digest = digest(stored)
 	return r, nil
+}
+
+// canonical is the canonical form of {ref, value, omitted}, given that of the value:
+// members rise, and those that are missing are left out.
+func (r *Result) canonical(value []byte) (text []byte, err error) {
+	text = append(make([]byte, 0, len(`{"ref":"","value":}`)+len(r.Ref)+len(value)), '{')
+	if r.Omitted != "" {
+		text = append(text, `"omitted":`...)
+		if text, err = jsontext.AppendQuote(text, r.Omitted); err != nil {
+			return nil, err
+		}
+		text = append(text, ',')
+	}
+	text = append(text, `"ref":`...)
+	if text, err = jsontext.AppendQuote(text, r.Ref); err != nil {
+		return nil, err
+	}
+	if value != nil {
+		text = append(append(text, `,"value":`...), value...)
+	}
+	return append(text, '}'), nil
 }
 
 // Failure says why the work ended without a result.
@@ -193,15 +214,15 @@ func Fingerprint(taskType string, payload jsontext.Value) (string, error) {
 	if err != nil {
 		return "", fmt.Errorf("%w: payload: %w", message.ErrPoison, err)
 	}
-	return digest([]byte(taskType), []byte{0}, canonicalPayload), nil
+	return digest(slices.Concat([]byte(taskType), []byte{0}, canonicalPayload)), nil
 }
 
-func digest(parts ...[]byte) string {
-	h := sha256.New()
-	for _, p := range parts {
-		h.Write(p)
-	}
-	return "sha256:" + hex.EncodeToString(h.Sum(nil))
+func digest(text []byte) string {
+	sum := sha256.Sum256(text)
+	const prefix = "sha256:"
+	var written [len(prefix) + 2*sha256.Size]byte
+	hex.Encode(written[copy(written[:], prefix):], sum[:])
+	return string(written[:])
 }
 
 // Nonce returns 64 random bits in hex: enough to tell apart the writes of one record.

@@ -100,6 +100,7 @@ func TestTheDigestOfAResultIsOverItsCanonicalForm(t *testing.T) { // C2
 		{"a value", "/customers/7", `{"id":7,"name":"Ada"}`, digest(`{"ref":"/customers/7","value":{"id":7,"name":"Ada"}}`)},
 		{"the same value in another spelling", "/customers/7", ` {"name":"\u0041da", "id":7.0}`, digest(`{"ref":"/customers/7","value":{"id":7,"name":"Ada"}}`)},
 		{"null is a value", "", `null`, digest(`{"ref":"","value":null}`)},
+		{"a reference with all that is written otherwise", "/a\"b\\c\n<\u2028é", `0`, digest("{\"ref\":\"/a\\\"b\\\\c\\n<\u2028é\",\"value\":0}")},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			var value jsontext.Value

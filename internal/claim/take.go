@@ -3,10 +3,6 @@ package claim
 import (
 	"fmt"
 	"time"
-
-	"oneeffect/internal/message"
-
-	"github.com/go-json-experiment/json"
 )
 
 // Ask is what one delivery asks for. Its times are broker time.
@@ -205,11 +201,3 @@ func fail(old Claim, owner string, f Failure, t Terms) Claim {
 
 func (t Terms) leaseSeconds() int { return int(t.Lease / time.Second) }
 func (t Terms) ttl() int          { return int(t.Keep / time.Second) }
-
-func canonical(v any) ([]byte, error) {
-	text, err := json.Marshal(v)
-	if err != nil {
-		return nil, err
-	}
-	return message.Canonical(text)
-}

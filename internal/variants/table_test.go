@@ -85,7 +85,7 @@ var ofWork = []variant{
 	},
 	{
 		"C7", "a fingerprint leaves the payload out", "claim/claim.go",
-		`digest([]byte(taskType), []byte{0}, canonicalPayload)`, `digest([]byte(taskType), []byte{0}, canonicalPayload[:1])`,
+		`slices.Concat([]byte(taskType), []byte{0}, canonicalPayload)`, `slices.Concat([]byte(taskType), []byte{0}, canonicalPayload[:1])`,
 		"claim.TestDifferentRequestsHaveDifferentFingerprints",
 	},
 	{
@@ -237,8 +237,7 @@ var ofWork = []variant{
 	},
 	{
 		"W2", "a call goes on after its lease", "worker/call.go",
-		`	defer context.AfterFunc(lease.Context(), func() { lost(context.Cause(lease.Context())) })()
-`, ``,
+		`context.WithCancelCause(lease.Context())`, `context.WithCancelCause(context.WithoutCancel(lease.Context()))`,
 		"worker.TestACallEndsWithItsLeaseAndItsResultDoesNotCount",
 	},
 	{
