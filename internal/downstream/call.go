@@ -52,7 +52,7 @@ func (d Request) caller(o Options) (*caller, error) {
 
 // call sends one request, within a span of its own.
 func (h *caller) call(ctx context.Context, c message.Call) message.Outcome {
-	ctx, cancel := context.WithTimeoutCause(ctx, h.declared.Timeout, errTimeout)
+	ctx, cancel := message.WithinCause(ctx, h.declared.Timeout, errTimeout)
 	defer cancel()
 	began := time.Now()
 	ctx, span := h.start(ctx, h.declared.Method)

@@ -57,22 +57,21 @@ func read(response *http.Response) reply {
 func (h *caller) judge(r reply) message.Outcome {
 	d := h.declared
 	m := d.meaningOf(r.status, d.ReplayedHeader != "" && r.header.Get(d.ReplayedHeader) != "")
-	o := d.outcome(m, fmt.Sprintf("%s %s: %s", d.Method, h.target, statusText(r.status)))
-	switch {
-	case o.Effect == message.EffectApplied:
+	o := d.outcome(m, d.Method+" "+h.target+": "+statusText(r.status))
+	if o.Effect == message.EffectApplied {
 		value, err := r.value()
 		o.Value, o.Omitted = value, r.digest
 		o.Ref = d.ref(r.header, value)
 		if err != nil {
 			o.Description += ", reply not kept: " + err.Error()
 		}
-	case o.Retry:
+		return o
+	}
+	if why := r.problem(); why != "" {
+		o.Description += ": " + why
+	}
+	if o.Retry {
 		o.After = retryAfter(r.header, time.Now())
-		fallthrough
-	default:
-		if why := r.problem(); why != "" {
-			o.Description += ": " + why
-		}
 	}
 	return o
 }
@@ -90,13 +89,16 @@ func (r reply) value() (jsontext.Value, error) {
 	if len(r.body) == 0 || !isJSON(r.header.Get("Content-Type")) {
 		return nil, nil
 	}
-	if _, err := message.Canonical(r.body); err != nil {
+	if err := message.CheckCanonical(r.body); err != nil {
 		return nil, err
 	}
 	return r.body, nil
 }
 
 func isJSON(contentType string) bool {
+	if contentType == "application/json" {
+		return true
+	}
 	kind, _, err := mime.ParseMediaType(contentType)
 	return err == nil && (kind == "application/json" || strings.HasSuffix(kind, "+json"))
 }

@@ -23,7 +23,7 @@ type outcome struct {
 // that has no result yet. What ends it is the last one's outcome, or the first
 // that is no success. A step may have a result wherever it stands: the version
 // that made it may have declared others after it.
-func (w *Worker) call(ctx context.Context, lease *claim.Lease, j job) (o outcome) {
+func (w *Worker) call(ctx context.Context, lease *claim.Lease, j *job) (o outcome) {
 	steps := j.declared.Calls()
 	for i, step := range steps {
 		if made, kept := lease.Claim().Steps[step.Name]; kept {
@@ -60,7 +60,7 @@ func (w *Worker) keep(ctx context.Context, lease *claim.Lease, step message.Step
 
 // step makes one call, or none and says why: only while the lease is sure to
 // outlive it, and a keyless one only after the claim says that it starts (W1, W2).
-func (w *Worker) step(ctx context.Context, lease *claim.Lease, j job, step message.Step) outcome {
+func (w *Worker) step(ctx context.Context, lease *claim.Lease, j *job, step message.Step) outcome {
 	need := step.Timeout + w.Claims.Timeout // the call and the write after it
 	if err := lease.Ensure(ctx, need); err != nil {
 		return notCalled("the lease is too short for the call", err)
@@ -110,7 +110,7 @@ var forgotten = outcome{Outcome: message.Outcome{
 // any more when the next one arrives (W2). That is so of a keyed claim, and of one
 // that began with a keyless step beside keyed ones; under one that began without any
 // key every call was announced.
-func (w *Worker) mayBeForgotten(j job, stands claim.Claim, step message.Step) bool {
+func (w *Worker) mayBeForgotten(j *job, stands claim.Claim, step message.Step) bool {
 	unannounced := j.keyedStep(stands, step) || step.Keyed && stands.KeylessStep != ""
 	return unannounced && claim.WindowPassed(stands.FirstCallAt, j.delivery.BrokerNow().Add(step.Timeout), step.KeyWindow, w.KeyMargin)
 }
@@ -119,11 +119,11 @@ func (w *Worker) mayBeForgotten(j job, stands claim.Claim, step message.Step) bo
 // key now, and so did every worker that this claim was granted to. A claim that
 // began without may pass on to a worker that still knows of no key, whose call
 // would be a second effect; so it keeps the rules it began with.
-func (j job) keyed(stands claim.Claim) bool { return j.declared.Keyed && stands.Keyed }
+func (j *job) keyed(stands claim.Claim) bool { return j.declared.Keyed && stands.Keyed }
 
 // keyedStep says the same of one step. Beside a keyless step the others keep their
 // keys, as long as the claim began with the same one.
-func (j job) keyedStep(stands claim.Claim, step message.Step) bool {
+func (j *job) keyedStep(stands claim.Claim, step message.Step) bool {
 	if j.keyed(stands) {
 		return true
 	}
@@ -142,18 +142,22 @@ func (w *Worker) withdraw(ctx context.Context, lease *claim.Lease) {
 
 // callWithin ends the call with the delivery, the lease or the declared timeout,
 // whichever comes first.
-func (w *Worker) callWithin(ctx context.Context, lease *claim.Lease, j job, c message.Call, step message.Step) outcome {
-	ctx, cancel := context.WithTimeoutCause(ctx, step.Timeout, fmt.Errorf("no answer within %v", step.Timeout))
+func (w *Worker) callWithin(ctx context.Context, lease *claim.Lease, j *job, c message.Call, step message.Step) outcome {
+	within, end := context.WithCancelCause(lease.Context())
+	defer end(nil)
+	within, cancel := context.WithTimeoutCause(within, step.Timeout, noAnswer(step.Timeout))
 	defer cancel()
-	ctx, lost := context.WithCancelCause(ctx)
-	defer lost(nil)
-	defer context.AfterFunc(lease.Context(), func() { lost(context.Cause(lease.Context())) })()
+	if ctx.Err() != nil {
+		end(context.Cause(ctx)) // before the handler begins
+	}
 	done := make(chan message.Outcome, 1)
-	w.calls.Go(func() { done <- fit(w.guarded(ctx, j, c)) })
+	w.calls.Go(func() { done <- fit(w.guarded(within, j, c)) })
 	select {
 	case o := <-done:
 		return outcome{Outcome: o}
+	case <-within.Done():
 	case <-ctx.Done():
+		end(context.Cause(ctx))
 	}
 	timer := time.NewTimer(w.SettleTimeout)
 	defer timer.Stop()
@@ -165,14 +169,19 @@ func (w *Worker) callWithin(ctx context.Context, lease *claim.Lease, j job, c me
 			slog.String("remedy", "a handler must end with its context: this one still runs, and the process should be restarted"))
 		return outcome{running: true, Outcome: message.Outcome{
 			Effect: message.EffectUnknown, Retry: true,
-			Description: fmt.Sprintf("the handler did not return within %v of the end of its time: %v", w.SettleTimeout, context.Cause(ctx)),
+			Description: fmt.Sprintf("the handler did not return within %v of the end of its time: %v", w.SettleTimeout, context.Cause(within)),
 		}}
 	}
 }
 
+// noAnswer is the cause when a call has taken as long as it may.
+type noAnswer time.Duration
+
+func (n noAnswer) Error() string { return fmt.Sprintf("no answer within %v", time.Duration(n)) }
+
 // guarded calls the handler. One that panics ends its own call and nothing else;
 // what it had done by then is unknown.
-func (w *Worker) guarded(ctx context.Context, j job, c message.Call) (o message.Outcome) {
+func (w *Worker) guarded(ctx context.Context, j *job, c message.Call) (o message.Outcome) {
 	defer func() {
 		if p := recover(); p != nil {
 			what := message.Line(panicked(p))
@@ -219,7 +228,7 @@ func notCalled(why string, err error) outcome {
 // backoff is how long to wait before the next call: doubling from the declared
 // minimum with every grant before this one, so that free waiting slows down too,
 // at most the declared maximum, jittered, never before the downstream asked for.
-func backoff(j job, grants int64, after time.Duration) time.Duration {
+func backoff(j *job, grants int64, after time.Duration) time.Duration {
 	wait := j.declared.BackoffMin << min(grants, 16)
 	if wait > j.declared.BackoffMax || wait <= 0 {
 		wait = j.declared.BackoffMax

@@ -20,7 +20,7 @@ const (
 // publish tells the orchestrator how the execution's claim ended; a verdict that
 // ends nothing is not told. Publishing again is harmless: the event has the same
 // id and the same content every time, since all of it is read from the claim.
-func (w *Worker) publish(ctx context.Context, j job, v claim.Verdict) error {
+func (w *Worker) publish(ctx context.Context, j *job, v claim.Verdict) error {
 	event, tell := eventFor(j.task, v)
 	if !tell {
 		return nil

@@ -72,7 +72,7 @@ func (w *Worker) Handle(ctx context.Context, d message.Delivery) message.Settlem
 // tell logs one delivery as one line. It is a warning when the call brought no
 // effect or something did not answer: the words of the downstream, the store or
 // the topic are in it, since nothing else says why a task comes back.
-func (w *Worker) tell(ctx context.Context, j job, o outcome, v claim.Verdict, s message.Settlement, err error) {
+func (w *Worker) tell(ctx context.Context, j *job, o outcome, v claim.Verdict, s message.Settlement, err error) {
 	level := slog.LevelInfo
 	failed := o.Effect != message.EffectApplied && o.Description != ""
 	if failed || err != nil {
@@ -106,7 +106,7 @@ type job struct {
 
 // open reads the message. A refusal is for messages that have no claim: those
 // that never will parse, and those whose type this version does not know (W3).
-func (w *Worker) open(d message.Delivery) (job, *message.Settlement) {
+func (w *Worker) open(d message.Delivery) (*job, *message.Settlement) {
 	task, err := message.ParseTask(d.Body)
 	var fingerprint string
 	if err == nil {
@@ -114,7 +114,7 @@ func (w *Worker) open(d message.Delivery) (job, *message.Settlement) {
 	}
 	if err != nil {
 		s := message.Reject(message.InvalidMessage, message.Line(err.Error()))
-		return job{}, &s
+		return nil, &s
 	}
 	handler, known := w.Handlers[task.Type]
 	if !known {
@@ -124,15 +124,15 @@ func (w *Worker) open(d message.Delivery) (job, *message.Settlement) {
 		if d.BrokerNow().After(task.NotAfter) {
 			s = message.Reject(claim.TooOld, s.Description)
 		}
-		return job{}, &s
+		return nil, &s
 	}
-	return job{d, task, handler, handler.Declaration(), fingerprint}, nil
+	return &job{d, task, handler, handler.Declaration(), fingerprint}, nil
 }
 
 // take asks for the claim, and waits here while that is worth it: with lock and
 // lease of the same length, a redelivery arrives a moment before the dead
 // owner's lease is stale. readFirst says that a claim may stand already.
-func (w *Worker) take(ctx context.Context, j job, readFirst bool) (*claim.Lease, claim.Verdict, error) {
+func (w *Worker) take(ctx context.Context, j *job, readFirst bool) (*claim.Lease, claim.Verdict, error) {
 	ask := claim.Ask{
 		ID: j.task.ExecutionID, TaskType: j.task.Type, Fingerprint: j.fingerprint, Run: j.task.Run,
 		Keyed: j.declared.Keyed, KeylessStep: j.declared.KeylessStep(), KeyWindow: j.declared.KeyWindow, KeyMargin: w.KeyMargin,
@@ -159,7 +159,7 @@ func (w *Worker) take(ctx context.Context, j job, readFirst bool) (*claim.Lease,
 
 // conclude writes what the call brought into the claim, and gives the lease back.
 // When the lease was lost meanwhile, what stands in the claim by now decides.
-func (w *Worker) conclude(ctx context.Context, lease *claim.Lease, j job, o outcome) (claim.Verdict, error) {
+func (w *Worker) conclude(ctx context.Context, lease *claim.Lease, j *job, o outcome) (claim.Verdict, error) {
 	defer lease.Close()
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), w.Claims.Lease)
 	defer cancel()
@@ -178,7 +178,7 @@ func (w *Worker) conclude(ctx context.Context, lease *claim.Lease, j job, o outc
 
 // write chooses between the four ends of a grant. What is known of the effect
 // and what the handler declares decide; nothing else does.
-func (w *Worker) write(ctx context.Context, lease *claim.Lease, j job, o outcome) (claim.Verdict, error) {
+func (w *Worker) write(ctx context.Context, lease *claim.Lease, j *job, o outcome) (claim.Verdict, error) {
 	stands := lease.Claim()
 	keyed := j.keyed(stands)
 	now := j.delivery.BrokerNow()
@@ -212,7 +212,7 @@ func (w *Worker) write(ctx context.Context, lease *claim.Lease, j job, o outcome
 }
 
 // release gives the claim back for a later try, and has a copy come for it.
-func (w *Worker) release(ctx context.Context, lease *claim.Lease, j job, o outcome) (claim.Verdict, error) {
+func (w *Worker) release(ctx context.Context, lease *claim.Lease, j *job, o outcome) (claim.Verdict, error) {
 	now := j.delivery.BrokerNow()
 	stands := lease.Claim()
 	wait := min(backoff(j, stands.Fence-1, o.After), w.longestWait(j, stands, now))
@@ -226,7 +226,7 @@ func (w *Worker) release(ctx context.Context, lease *claim.Lease, j job, o outco
 // when the task ends in any case, and by the last moment at which a call, and all
 // that precedes it, fits into the key window. There it is tried once more, sooner
 // than was asked; after it, it never would be.
-func (w *Worker) longestWait(j job, stands claim.Claim, now time.Time) time.Duration {
+func (w *Worker) longestWait(j *job, stands claim.Claim, now time.Time) time.Duration {
 	longest := max(j.task.Deadline.Sub(now), j.declared.BackoffMax)
 	if j.keyed(stands) {
 		before := w.KeyMargin + 2*j.declared.Timeout + w.BusyWait + w.Claims.Timeout

@@ -74,7 +74,7 @@ func TestTheLogSaysWhyATaskComesBack(t *testing.T) {
 				}
 				return a
 			}}))}
-			j := job{delivery: message.Delivery{Count: 2}, task: message.Task{ExecutionID: "82f3", Run: 1}}
+			j := &job{delivery: message.Delivery{Count: 2}, task: message.Task{ExecutionID: "82f3", Run: 1}}
 			w.tell(t.Context(), j, test.outcome, claim.Verdict{Kind: claim.Busy, Claim: claim.Claim{Fence: 7}}, message.Later(time.Minute), test.err)
 			if got := strings.TrimSpace(out.String()); got != test.want {
 				t.Errorf("logged %s\nwant   %s", got, test.want)
@@ -98,7 +98,7 @@ func TestOnlyVerdictsThatEndSomethingAreTold(t *testing.T) { // D1
 }
 
 func TestTheBackoffDoublesUpToItsMaximumAndObeysTheDownstream(t *testing.T) {
-	j := job{declared: message.Declaration{BackoffMin: 2 * time.Second, BackoffMax: 5 * time.Minute}}
+	j := &job{declared: message.Declaration{BackoffMin: 2 * time.Second, BackoffMax: 5 * time.Minute}}
 	for grants, want := range map[int64]time.Duration{0: 2 * time.Second, 1: 4 * time.Second, 5: 64 * time.Second, 8: 5 * time.Minute, 1 << 40: 5 * time.Minute} {
 		for range 100 {
 			if got := backoff(j, grants, 0); got < want*3/4 || got > want*5/4 {
@@ -109,7 +109,7 @@ func TestTheBackoffDoublesUpToItsMaximumAndObeysTheDownstream(t *testing.T) {
 	if got := backoff(j, 0, time.Hour); got != time.Hour {
 		t.Errorf("Retry-After of an hour: %v", got)
 	}
-	if got := backoff(job{}, 0, 0); got != time.Second {
+	if got := backoff(&job{}, 0, 0); got != time.Second {
 		t.Errorf("nothing declared: %v, want the least a copy can wait", got)
 	}
 }
