@@ -1,13 +1,9 @@
 package main
 
 import (
-	"bytes"
 	"context"
-	"crypto/sha256"
-	"encoding/hex"
 	"errors"
 	"fmt"
-	"io"
 	"net/http"
 	"sync"
 	"sync/atomic"
@@ -19,16 +15,31 @@ import (
 	"github.com/Azure/azure-sdk-for-go/sdk/messaging/azservicebus"
 	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
+	"go.opentelemetry.io/otel/metric"
+	"go.opentelemetry.io/otel/propagation"
+	"go.opentelemetry.io/otel/trace"
 
 	"oneeffect/internal/claim"
 	"oneeffect/internal/downstream"
 	"oneeffect/internal/horizon"
 	"oneeffect/internal/message"
+	"oneeffect/internal/telemetry"
 )
 
-// byHand is what a careful hand would write with the same SDKs and the same options: receive, claim, call, complete the
-// claim, publish, settle, and locks and leases renewed beside it. It has no answer to anything that goes wrong, which
-// is what it is compared with the worker for.
+// byHand is what a careful hand would write with the same SDKs and the same options. It has all that the worker does
+// for a task that goes well and that is no framework:
+//
+//   - the same calls, in the same order: create the claim, call, replace the claim under If-Match, publish, settle; the
+//     same documents, bodies and headers; as many messages asked for as slots are free
+//   - the message's lock and the claim's lease renewed beside it, by timers that hardly ever fire
+//   - a deadline for each of the five calls, the worker's own
+//   - the trace context read from the message and written into the event and the call, a span for the delivery, the
+//     call, the event and the settlement, and the settlement counted: with telemetry off, as the worker is measured
+//   - limits on what is read of a reply, and a digest of it
+//
+// It has no answer to anything that goes wrong: it reads nothing back, classifies no error, watches no lease end,
+// waits for nobody, knows one kind of task, takes a payload's fingerprint as it is spelled, and ends with the first
+// error. That is what it is compared with the worker for.
 type byHand struct {
 	slots   int
 	guarded bool // it claims; otherwise it only receives, calls, publishes and settles
@@ -42,17 +53,27 @@ type byHand struct {
 	process string
 
 	lock, lease, renewal, keep time.Duration
+	writing, settling          time.Duration // bounds of a write of the claim, and of a settlement
+
+	tracer      trace.Tracer
+	propagator  propagation.TextMapPropagator
+	settlements metric.Int64Counter
 }
 
 // newByHand connects with the options of internal/servicebus, internal/cosmos and internal/downstream.
-func newByHand(s *site, slots int, guarded bool) (*byHand, error) {
+func newByHand(s *site, slots int, guarded bool, t telemetry.Providers) (*byHand, error) {
 	d := horizon.Defaults()
 	h := &byHand{
 		slots: slots, guarded: guarded, http: downstream.NewTransport(), url: "http://" + s.server.Downstream + "/customers",
 		process: "bench/" + claim.Nonce(), lock: d.Tasks.Lock.Value,
 		lease: d.Worker.Lease.Value, renewal: d.Worker.Renewal.Value, keep: d.Worker.Keep.Value,
+		writing: d.Worker.StoreTimeout.Value, settling: d.Worker.SettleTimeout.Value,
+		tracer: t.Traces.Tracer("oneeffect/bench"), propagator: t.Propagator,
 	}
 	var err error
+	if h.settlements, err = t.Metrics.Meter("oneeffect/bench").Int64Counter("settlements"); err != nil {
+		return nil, fmt.Errorf("make a counter: %w", err)
+	}
 	h.bus, err = azservicebus.NewClientFromConnectionString(s.connectionString(), &azservicebus.ClientOptions{
 		ApplicationID: "bench",
 		RetryOptions:  azservicebus.RetryOptions{MaxRetries: 3, RetryDelay: 250 * time.Millisecond, MaxRetryDelay: 5 * time.Second},
@@ -155,6 +176,8 @@ type task struct {
 
 // deliver does one task.
 func (h *byHand) deliver(ctx context.Context, receiver *azservicebus.Receiver, m *azservicebus.ReceivedMessage) error {
+	ctx, span := h.tracer.Start(h.extract(ctx, m.ApplicationProperties), "process tasks", consumer...)
+	defer span.End()
 	defer every(h.lock/3, func() { _ = receiver.RenewMessageLock(ctx, m, nil) })() // lost, it comes again
 	var t task
 	if err := json.Unmarshal(m.Body, &t); err != nil || t.Type != message.TypeTask {
@@ -173,10 +196,7 @@ func (h *byHand) deliver(ctx context.Context, receiver *azservicebus.Receiver, m
 	if err := h.publish(ctx, done); err != nil {
 		return err
 	}
-	if err := receiver.CompleteMessage(ctx, m, nil); err != nil {
-		return fmt.Errorf("complete: %w", err)
-	}
-	return nil
+	return h.complete(ctx, receiver, m)
 }
 
 // guard is claim, call and completion.
@@ -193,7 +213,7 @@ func (h *byHand) guard(ctx context.Context, t task, done *completed) error {
 	if err != nil {
 		return fmt.Errorf("claim: %w", err)
 	}
-	created, err := h.claims.CreateItem(ctx, key, document, nil)
+	created, err := h.create(ctx, key, document)
 	if err != nil {
 		return fmt.Errorf("claim: %w", err)
 	}
@@ -203,6 +223,8 @@ func (h *byHand) guard(ctx context.Context, t task, done *completed) error {
 		if err != nil {
 			return err
 		}
+		ctx, cancel := context.WithTimeout(ctx, h.writing)
+		defer cancel()
 		written, err := h.claims.ReplaceItem(ctx, key, c.ID, text, &azcosmos.ItemOptions{IfMatchEtag: new(azcore.ETag(etag))})
 		etag = written.ETag
 		return err
@@ -219,71 +241,6 @@ func (h *byHand) guard(ctx context.Context, t task, done *completed) error {
 	c.Attempts[0].End = "completed"
 	if err := write(); err != nil {
 		return fmt.Errorf("complete the claim: %w", err)
-	}
-	return nil
-}
-
-// call makes the call and returns where its result is, and the reply.
-func (h *byHand) call(ctx context.Context, t task) (location string, value []byte, err error) {
-	r, err := http.NewRequestWithContext(ctx, http.MethodPost, h.url, bytes.NewReader(t.Data.Payload))
-	if err != nil {
-		return "", nil, fmt.Errorf("call: %w", err)
-	}
-	r.Header.Set("Content-Type", "application/json")
-	r.Header.Set("Accept", "application/json")
-	r.Header.Set("User-Agent", "bench")
-	r.Header.Set("Idempotency-Key", t.Data.ExecutionID)
-	response, err := h.http.RoundTrip(r)
-	if err != nil {
-		return "", nil, fmt.Errorf("call: %w", err)
-	}
-	defer response.Body.Close()
-	value, err = io.ReadAll(io.LimitReader(response.Body, claim.MaxValue))
-	if err == nil && response.StatusCode != http.StatusCreated {
-		err = errors.New(response.Status)
-	}
-	if err != nil {
-		return "", nil, fmt.Errorf("call: %w", err)
-	}
-	return response.Header.Get("Location"), value, nil
-}
-
-// completed is the data of a TaskCompleted, and event what it travels in.
-type (
-	completed struct {
-		ExecutionID   string `json:"taskExecutionId"`
-		Run           int    `json:"run"`
-		Fence         int    `json:"fence"`
-		ResultRef     string `json:"resultRef"`
-		ResultDigest  string `json:"resultDigest"`
-		ExecutionETag string `json:"executionEtag"`
-	}
-	event struct {
-		SpecVersion     string    `json:"specversion"`
-		ID              string    `json:"id"`
-		Source          string    `json:"source"`
-		Type            string    `json:"type"`
-		Subject         string    `json:"subject"`
-		Time            time.Time `json:"time"`
-		DataContentType string    `json:"datacontenttype"`
-		Data            completed `json:"data"`
-	}
-)
-
-func (h *byHand) publish(ctx context.Context, done completed) error {
-	e := event{
-		SpecVersion: "1.0", ID: done.ExecutionID + "/completed", Source: "/oneeffect/worker", Type: message.TypeCompleted,
-		Subject: done.ExecutionID, Time: time.Now().UTC(), DataContentType: "application/json", Data: done,
-	}
-	body, err := json.Marshal(e)
-	if err != nil {
-		return fmt.Errorf("publish: %w", err)
-	}
-	err = h.events.SendMessage(ctx, &azservicebus.Message{
-		MessageID: &e.ID, CorrelationID: &done.ExecutionID, Subject: new(message.TypeCompleted), ContentType: new(message.ContentType), Body: body,
-	}, nil)
-	if err != nil {
-		return fmt.Errorf("publish: %w", err)
 	}
 	return nil
 }
@@ -310,9 +267,4 @@ func every(period time.Duration, do func()) (stop func()) {
 		<-idle
 		timer.Stop()
 	}
-}
-
-func digest(text []byte) string {
-	sum := sha256.Sum256(text)
-	return "sha256:" + hex.EncodeToString(sum[:])
 }

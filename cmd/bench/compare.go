@@ -72,8 +72,8 @@ func (b *bench) compareWorker(ctx context.Context) (err error) {
 		return err
 	}
 	err = b.compare(ctx, s, b.tasks,
-		&variant{name: "bare", make: func() (loop, error) { return newByHand(s, slots, false) }},
-		&variant{name: "ideal", than: "bare", make: func() (loop, error) { return newByHand(s, slots, true) }},
+		&variant{name: "bare", make: func() (loop, error) { return newByHand(s, slots, false, silent) }},
+		&variant{name: "ideal", than: "bare", make: func() (loop, error) { return newByHand(s, slots, true, silent) }},
 		&variant{name: "worker", than: "ideal", make: func() (loop, error) { return newProduct(s, slots, silent, quiet()) }},
 		&variant{name: "worker, log", than: "worker", make: func() (loop, error) { return newProduct(s, slots, silent, loud()) }},
 		&variant{name: "worker, traces", than: "worker", make: func() (loop, error) {
