@@ -50,10 +50,15 @@ func met(endpoint string, err error) error {
 		return nil
 	case errors.Is(err, context.Canceled):
 		return failed(err, "it was interrupted: run it again")
-	case errors.Is(err, message.ErrTransient), errors.Is(err, message.ErrUnknown), errors.Is(err, context.DeadlineExceeded):
+	case unanswered(err):
 		return unreachable(fmt.Errorf("no answer from %s: %w", endpoint, err), "start the emulators (make run), or correct the address; taskctl --help lists the flags and their variables")
 	}
 	return failed(err, "correct what "+endpoint+" refuses: the right to do this, the name or the key")
+}
+
+// unanswered says whether an error is that of an endpoint which gave no answer.
+func unanswered(err error) bool {
+	return errors.Is(err, message.ErrTransient) || errors.Is(err, message.ErrUnknown) || errors.Is(err, context.DeadlineExceeded)
 }
 
 // exit prints an error with what to do next, and turns it into the exit code.

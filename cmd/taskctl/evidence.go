@@ -113,10 +113,12 @@ func (a *app) conclude(results []probe.Result, report evidence.Report, dir, page
 		return err
 	}
 	var failures []error
+	silent := false
 	good := report.Probes().AsExpected
 	for _, r := range results {
 		if r.Err != nil {
 			failures = append(failures, r.Err)
+			silent = silent || unanswered(r.Err)
 		}
 	}
 	for _, problem := range report.Problems {
@@ -133,7 +135,11 @@ func (a *app) conclude(results []probe.Result, report evidence.Report, dir, page
 	if good == len(results) && report.Passes() && len(failures) == 0 {
 		return nil
 	}
-	return failed(errors.Join(append([]error{errors.New(line)}, failures...)...), "look at "+page+", and at what the endpoints say")
+	err := errors.Join(append([]error{errors.New(line)}, failures...)...)
+	if silent {
+		return unreachable(err, "look at the endpoint that did not answer, and at the topic and its subscription, then run it again; what was seen until then is in "+page)
+	}
+	return failed(err, "look at "+page+", which shows what was seen instead")
 }
 
 // probes wires them as cmd/projector wires the projector.

@@ -113,6 +113,26 @@ func Sources() []Source {
 	}
 }
 
+// Part is one of the things that a reader must be able to point at (section 1).
+type Part struct{ Name, What string }
+
+// Parts are what is under test, along its chain (section 2).
+func Parts() []Part {
+	return []Part{
+		{"Event producer", "taskctl, in the place of whoever accepts reservations; for the webhook, a sender that signs each attempt"},
+		{"Event channel", "a Service Bus topic with a subscription; for the webhook, HTTP on this machine's loopback"},
+		{"Event consumer", "the projector: the receiver, the guard and the store's adapter that are deployed, wired in this program"},
+		{"Business entity", "the sku " + SKU + "; for the webhook, the resource " + Resource},
+		{"Stable receipt key", "the event's own key, " + EventKey + "; for the webhook, source, resource and " + RequestID},
+		{"Version", "of the entity, given by its producer"},
+		{"Owned side effect", "the projection's stock, or its copy of the resource; nothing outside of its partition"},
+		{"Atomic boundary", "receipt and effect in one batch of one partition; then the acknowledgement, last"},
+		{"Duplicate rule", "an event whose key has a receipt changes nothing, whatever its delivery is called"},
+		{"Ordering rule", "an event with a new key changes something only if its version is greater than the one that was accepted"},
+		{"Residual risk", "stands in every record, and at the end of this page"},
+	}
+}
+
 // Forbidden is a conclusion that nobody may draw, and the probes that contradict it
 // (section 14).
 type Forbidden struct {

@@ -97,6 +97,9 @@ func (r Report) shown(probe string) bool {
 	return found
 }
 
+// Parts are what is under test.
+func (v pageView) Parts() []Part { return Parts() }
+
 // Contradiction is a forbidden conclusion, and whether this run contradicts it.
 type Contradiction struct {
 	Forbidden

@@ -23,7 +23,7 @@ func TestThePageSaysWhatWasSeenAndWhatWasNotShown(t *testing.T) {
 	text := page(t, report, beforeReview)
 	for _, want := range []string{
 		"Probes: 6 of 6 as expected. Chain intact.", head, EventKey, string(NonAtomic), "The vendor says", "Sent and seen here", "We conclude",
-		"Conclusions that nobody may draw", "The decision, and its bounds", "Exactly-once delivery", "an inference", "a risk",
+		"Conclusions that nobody may draw", "The decision, and its bounds", "Exactly-once delivery", "an inference", "a risk", "Atomic boundary", "Duplicate rule", "Ordering rule",
 	} {
 		if !strings.Contains(text, want) {
 			t.Errorf("no word of %q", want)

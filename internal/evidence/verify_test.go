@@ -14,7 +14,7 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 )
 
-func TestAWholeRunPasses(t *testing.T) { // V2 V3 V6
+func TestAWholeRunPasses(t *testing.T) { // V2 V3 V6 V7
 	dir, head := recorded(t, PurposeProbes, records(t))
 	report := verified(t, dir, head)
 	if !report.Passes() || !report.Intact() || report.Head != head || len(report.Records) != 10 {
@@ -122,6 +122,21 @@ func TestNoRecordCanBeRemovedAddedOrMoved(t *testing.T) { // V3
 				t.Errorf("with record %d before the one before it, it passes", i)
 			}
 		}
+	}
+	// One that fits in itself: only the record behind it says what stood there.
+	var replaced Record
+	if err := json.Unmarshal([]byte(all[1]), &replaced); err != nil {
+		t.Fatal(err)
+	}
+	replaced.ResidualRisk = []string{"none whatsoever"}
+	line, err := seal(&replaced)
+	if err != nil {
+		t.Fatal(err)
+	}
+	tampered := slices.Clone(all)
+	tampered[1] = string(line)
+	if passes(tampered) {
+		t.Error("with a record replaced by another one it passes")
 	}
 	for says, line := range map[string]string{"no JSON": "{", "two members of one name": strings.Replace(all[1], `{`, `{"run":"x",`, 1), "a blank": " " + all[1], "an unknown member": strings.Replace(all[1], `{`, `{"a":1,`, 1)} {
 		tampered := slices.Clone(all)

@@ -1,7 +1,7 @@
 // Package variants breaks this repository on purpose. Every promise of the guards,
-// of the story and of the store under the emulators has at least one broken variant:
-// a few words of its code changed. The test that carries the promise's number has to
-// fail on it, or the promise is held by nobody.
+// of the story, of the evidence and of the store under the emulators has at least one
+// broken variant: a few words of its code changed. The test that carries the promise's
+// number has to fail on it, or the promise is held by nobody.
 //
 //	promise ─▶ broken variant ─▶ the test that fails
 //

@@ -3,7 +3,7 @@ package variants
 import "slices"
 
 // table is every broken variant: what is changed, and who notices.
-var table = slices.Concat(ofWork, ofExecutions, ofDisk)
+var table = slices.Concat(ofWork, ofExecutions, ofEvidence, ofDisk)
 
 // ofWork are the variants of what workers promise.
 var ofWork = []variant{

@@ -122,7 +122,7 @@ func TestTheTestsOfTheTablePassOnWhatIsNotBroken(t *testing.T) {
 }
 
 // promised are the packages whose promises must each have a variant.
-var promised = []string{"claim", "worker", "execution", "orchestrator", "receipt", "projector", "../emulator/disk"}
+var promised = []string{"claim", "worker", "execution", "orchestrator", "receipt", "projector", "evidence", "../emulator/disk"}
 
 var promise = regexp.MustCompile(`(?m)^//\s{1,4}([A-Z][0-9]+)\s`)
 
