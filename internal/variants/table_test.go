@@ -273,7 +273,7 @@ var ofWork = []variant{
 	},
 	{
 		"R4", "an event is known by its transport id too", "receipt/book.go",
-		`receipt.W, receipt.Delivery = r.w, r.delivery`, `receipt.W, receipt.Delivery, receipt.Key = r.w, r.delivery, receipt.Key+r.delivery`,
+		`receipt.W, receipt.Delivery, receipt.Trace = r.w, r.delivery.ID, r.delivery.Trace`, `receipt.W, receipt.Delivery, receipt.Trace, receipt.Key = r.w, r.delivery.ID, r.delivery.Trace, receipt.Key+r.delivery.ID`,
 		"receipt.TestAnEventIsAppliedOnceUnderWhateverTransportID",
 	},
 	{
