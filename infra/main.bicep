@@ -29,6 +29,9 @@ param cosmosMaxThroughput int = 4000
 @description('Object id of whoever operates it: may read the store and see the queues. Empty for nobody.')
 param operatorPrincipalId string = ''
 
+@description('Whether the operator can run taskctl evidence run here: it has a topic and a database of its own.')
+param evidence bool = false
+
 @description('Issuer of the bearer tokens that the orchestrator takes, exactly as their claim iss has it.')
 param oidcIssuer string
 
@@ -133,6 +136,18 @@ module cosmos 'modules/cosmos.bicep' = {
     projectorPrincipalId: identities.outputs.projectorPrincipalId
     operatorPrincipalId: operatorPrincipalId
     workspaceId: monitoring.outputs.workspaceId
+  }
+}
+
+module evidenceProbes 'modules/evidence.bicep' = if (evidence && !empty(operatorPrincipalId)) {
+  name: 'evidence'
+  scope: group
+  params: {
+    namespaceName: servicebus.outputs.namespaceName
+    accountName: cosmos.outputs.accountName
+    capacity: cosmosCapacity
+    maxThroughput: cosmosMaxThroughput
+    operatorPrincipalId: operatorPrincipalId
   }
 }
 

@@ -182,6 +182,12 @@ func roleFlips() []flip {
 		all = append(all, flip{store, at, "/colls/" + is[1] + "'", "/colls/other'"}, flip{store, at, "scope: '${account.id}/dbs/oneeffect/colls/" + is[1] + "'", "scope: account.id"},
 			flip{store, at, "principalId: " + is[0], "principalId: operator"})
 	}
+	for _, f := range [][3]string{
+		{"resource probes", "'PT5S'", "'PT6S'"}, {"resource probes", "maxDeliveryCount: 10", "maxDeliveryCount: 9"}, {"resource probes", "name: 'probes'", "name: 'probe'"},
+		{"resource evidence", "name: 'evidence'", "name: 'other'"}, {"resource database", "oneeffect-evidence", "oneeffect"}, {"resource inventory", "'/sku'", "'/id'"},
+	} {
+		all = append(all, flip{"infra/modules/evidence.bicep", f[0], f[1], f[2]})
+	}
 	return append(all, flip{store, "resource workerDiscovers", "roleDefinitionId: discovery.id", "roleDefinitionId: contributor"})
 }
 
@@ -209,6 +215,11 @@ func processFlips() []flip {
 			flip{compose, "  " + name + ":", "stop_grace_period: 120s", "stop_grace_period: 60s"}, flip{compose, "  " + name + ":", "127.0.0.1:8081", "127.0.0.1:8082"},
 			flip{compose, "  " + name + ":", "target: " + name, "target: x"},
 		)
+	}
+	for _, f := range [][3]string{
+		{apps, "ONEEFFECT_WORKER_PROBES", "8086"}, {apps, "var workerProbes", "8086"}, {base + "worker.yaml", "ONEEFFECT_WORKER_PROBES", "8086"}, {base + "worker.yaml", "containerPort", "8086"},
+	} {
+		all = append(all, flip{f[0], f[1], f[2], "9000"})
 	}
 	for name, port := range map[string]string{"orchestrator": "8080", "projector": "8083"} {
 		prefix := "ONEEFFECT_" + strings.ToUpper(name) + "_LISTEN"
@@ -273,7 +284,7 @@ func otherFlips() []flip {
 		{"infra/main.bicep", "", "output ONEEFFECT_SERVICEBUS_HOST", "output ONEEFFECT_HOST"}, {"infra/main.bicep", "", "'modules/registry.bicep'", "'modules/register.bicep'"},
 		{"infra/main.bicep", "", "location: location", "location: place"}, {"infra/modules/registry.bicep", "", "param location string", "param location string\nparam extra string"},
 		{"infra/main.parameters.json", "", `"crmUrl"`, `"crm"`}, {"infra/main.parameters.json", "", "SERVICE_WORKER_IMAGE_NAME", "SERVICE_W_IMAGE_NAME"}, {"infra/abbreviations.json", "", `"cosmosAccount"`, `"cosmos"`},
-		{"handlers.yaml", "", "${CRM_URL}", "${CRM_BASE}"}, {"infra/modules/alerts.bicep", "", "'KeyWindowPassed'", "'KeyWindowGone'"}, {"infra/modules/alerts.bicep", "", "Line.msg == 'fenced'", "Line.msg == 'fencing'"},
+		{"handlers.yaml", "", "${CRM_URL}", "${CRM_BASE}"}, {"infra/modules/alerts.bicep", "", "'KeyWindowPassed'", "'KeyWindowGone'"}, {"infra/modules/alerts.bicep", "", "oneeffect.outcome", "oneeffect.outcomes"},
 		{"infra/modules/alerts.bicep", "resource noHeartbeat", "'projector'", "'project'"}, {"infra/modules/alerts.bicep", "resource deadLetters", "'reservations'", "'reservation'"},
 		{"infra/workbook.json", "", "oneeffect.orchestrator.events", "oneeffect.orchestrator.event"},
 	}

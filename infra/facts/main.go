@@ -18,6 +18,7 @@ import (
 	"oneeffect/internal/claim"
 	"oneeffect/internal/cosmos"
 	"oneeffect/internal/downstream"
+	"oneeffect/internal/evidence/probe"
 	"oneeffect/internal/execution"
 	"oneeffect/internal/horizon"
 	"oneeffect/internal/message"
@@ -41,6 +42,7 @@ func run(args []string, stdin io.Reader, stdout io.Writer) error {
 		Queue:         message.Tasks,
 		Subscriptions: map[string]string{message.TaskEvents: message.Orchestrator, message.Reservations: message.Inventory},
 		Containers:    cosmos.Table(),
+		Probes:        probes{Topic: probe.Topic, Subscription: probe.Subscription, Database: probe.Database, Lock: probe.Lock.String()},
 	}
 	if *handlers != "" {
 		settings, err := complete(stdin, *handlers)
@@ -57,7 +59,11 @@ type relied struct {
 	Queue         string
 	Subscriptions map[string]string // by topic
 	Containers    []cosmos.Container
+	Probes        probes
 }
+
+// probes is what taskctl evidence run has for itself.
+type probes struct{ Topic, Subscription, Database, Lock string }
 
 // complete adds to the settings of a deployment what the code fixes and what the
 // handlers declare.

@@ -124,7 +124,7 @@ resource outboxAge 'Microsoft.Insights/scheduledQueryRules@2026-03-01' = {
   kind: 'LogAlert'
   properties: {
     displayName: 'outbox age'
-    description: 'The relay has failed for minutes: tasks wait in the outbox for their messages.'
+    description: 'A task has waited for its message for more than five minutes: the relay does not get rid of it.'
     severity: 1
     enabled: true
     scopes: [workspaceId]
@@ -136,12 +136,10 @@ resource outboxAge 'Microsoft.Insights/scheduledQueryRules@2026-03-01' = {
       allOf: [
         {
           query: '''
-union isfuzzy=true
-  (ContainerAppConsoleLogs | project TimeGenerated, Line = parse_json(Log)),
-  (ContainerLogV2 | project TimeGenerated, Line = parse_json(tostring(LogMessage)))
-| where Line.msg == 'relay'
-| summarize Failures = count()
-| where Failures > 5
+AppMetrics
+| where Name == 'oneeffect.orchestrator.outbox_age'
+| summarize Age = max(Max) by AppRoleInstance
+| where Age > 300
 '''
           timeAggregation: 'Count'
           operator: 'GreaterThan'
@@ -174,11 +172,9 @@ resource fencedClaims 'Microsoft.Insights/scheduledQueryRules@2026-03-01' = {
       allOf: [
         {
           query: '''
-union isfuzzy=true
-  (ContainerAppConsoleLogs | project TimeGenerated, Line = parse_json(Log)),
-  (ContainerLogV2 | project TimeGenerated, Line = parse_json(tostring(LogMessage)))
-| where Line.msg == 'fenced'
-| summarize Fenced = count()
+AppMetrics
+| where Name == 'oneeffect.worker.claims' and tostring(Properties['oneeffect.outcome']) == 'fenced'
+| summarize Fenced = sum(Sum)
 | where Fenced > 10
 '''
           timeAggregation: 'Count'

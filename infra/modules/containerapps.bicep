@@ -43,6 +43,7 @@ var workerEnvironment = [
   { name: 'ONEEFFECT_WORKER_LOCK', value: '5m' }
   { name: 'ONEEFFECT_WORKER_GRACE', value: '90s' }
   { name: 'ONEEFFECT_WORKER_MAX_DELIVERY', value: '10' }
+  { name: 'ONEEFFECT_WORKER_PROBES', value: '0.0.0.0:8086' }
   { name: 'CRM_URL', value: crmUrl }
   { name: 'PRINT_URL', value: printUrl }
   { name: 'GOMEMLIMIT', value: '900MiB' }
@@ -83,6 +84,12 @@ var projectorEnvironment = [
   { name: 'OTEL_EXPORTER_OTLP_PROTOCOL', value: 'http/protobuf' }
   { name: 'OTEL_TRACES_SAMPLER', value: 'parentbased_traceidratio' }
   { name: 'OTEL_TRACES_SAMPLER_ARG', value: '0.1' }
+]
+
+var workerProbes = [
+  { type: 'Startup', httpGet: { path: '/livez', port: 8086 }, periodSeconds: 2, failureThreshold: 10 }
+  { type: 'Liveness', httpGet: { path: '/livez', port: 8086 }, periodSeconds: 10, failureThreshold: 6 }
+  { type: 'Readiness', httpGet: { path: '/readyz', port: 8086 }, periodSeconds: 10, timeoutSeconds: 3, failureThreshold: 3 }
 ]
 
 var orchestratorProbes = [
@@ -206,7 +213,7 @@ resource worker 'Microsoft.App/containerApps@2026-01-01' = {
           name: 'worker'
           image: empty(workerImage) ? placeholder : workerImage
           env: workerEnvironment
-          probes: []
+          probes: empty(workerImage) ? [] : workerProbes
           resources: { cpu: json('0.5'), memory: '1Gi' }
         }
       ]

@@ -226,4 +226,5 @@ resource diagnostics 'Microsoft.Insights/diagnosticSettings@2021-05-01-preview' 
 }
 
 output accountId string = account.id
+output accountName string = account.name
 output endpoint string = account.properties.documentEndpoint

@@ -9,6 +9,8 @@ import (
 	"strings"
 	"time"
 
+	"oneeffect/infra/check/bicep"
+
 	"sigs.k8s.io/yaml"
 )
 
@@ -35,8 +37,9 @@ func kindOf(name string, queue string) string {
 }
 
 // bicepEntities are those of the namespace, by name; subscriptions as topic/name.
-func (w *world) bicepEntities() map[string]entity {
-	f := w.bicep[busFile]
+func (w *world) bicepEntities() map[string]entity { return entitiesIn(w.bicep[busFile]) }
+
+func entitiesIn(f *bicep.File) map[string]entity {
 	found := map[string]entity{}
 	for _, kind := range []string{"queues", "topics", "topics/subscriptions"} {
 		for _, d := range f.Resources("Microsoft.ServiceBus/namespaces/" + kind) {
@@ -112,6 +115,7 @@ func (w *world) entities() error {
 		coded = append(coded, topic, topic+"/"+subscription)
 	}
 	slices.Sort(coded)
+	w.probes(inConfig)
 	for file, has := range map[string]map[string]entity{busFile: inBicep, configFile: inConfig} {
 		w.same(file, "the list of entities", strings.Join(slices.Sorted(maps.Keys(has)), " "), "internal/message", strings.Join(coded, " "))
 		for _, name := range coded {
@@ -144,6 +148,33 @@ func (w *world) entities() error {
 		w.same(configFile, ttl+" of "+topic, inConfig[topic][ttl], "the queue", inConfig[facts.Queue][ttl])
 	}
 	return nil
+}
+
+// probes: taskctl evidence run finds its own topic and database, and the rest of the
+// story does not meet them.
+func (w *world) probes(inConfig map[string]entity) {
+	p := w.code.Facts.Probes
+	f := w.bicep[evidenceFile]
+	inBicep := entitiesIn(f)
+	for name, kind := range map[string]string{p.Topic: "topic", p.Topic + "/" + p.Subscription: "subscription"} {
+		for _, key := range settings[kind] {
+			is, ok := inBicep[name][key]
+			if !ok {
+				w.problem(evidenceFile, "%s does not say its %s", name, key)
+			}
+			if key != "defaultMessageTimeToLive" {
+				w.same(evidenceFile, key+" of "+name, is, configFile, inConfig[name][key])
+			}
+		}
+		if lock, err := iso(inBicep[name]["lockDuration"]); kind == "subscription" && (err != nil || lock.String() != p.Lock) {
+			w.same(evidenceFile, "lockDuration of "+name, lock.String(), "internal/evidence/probe", p.Lock)
+		}
+		delete(inConfig, name)
+	}
+	for _, d := range f.Resources("Microsoft.DocumentDB/databaseAccounts/sqlDatabases") {
+		w.same(evidenceFile, "the database", f.Text(d.Body, "name"), "internal/evidence/probe", p.Database)
+	}
+	w.tables(evidenceFile)
 }
 
 // entitiesOf are those that a target's processes meet.

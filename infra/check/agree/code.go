@@ -36,6 +36,7 @@ type Facts struct {
 		TTL     int
 		Indexed []string
 	}
+	Probes struct{ Topic, Subscription, Database, Lock string }
 }
 
 // Verdict is what infra/facts says of settings.

@@ -15,6 +15,9 @@ func (w *world) ports() error {
 		for _, name := range Processes {
 			p := t.processes[name]
 			flag := "listen"
+			if name == "worker" {
+				flag = "probes" // nobody else asks a worker
+			}
 			if _, has := w.code.Flags[name][flag]; !has {
 				if len(p.ports)+len(p.probes) > 0 {
 					w.problem(t.file, "%s is asked at %v and listens nowhere", name, p.ports)
@@ -45,7 +48,9 @@ func (w *world) ports() error {
 					}
 				}
 			}
-			w.policies(t, name, port)
+			if flag == "listen" {
+				w.policies(t, name, port)
+			}
 		}
 	}
 	return nil

@@ -9,12 +9,18 @@ import (
 
 // containers: the store has what the code compares it with at taskctl setup.
 func (w *world) containers() error {
-	f := w.bicep[storeFile]
+	w.tables(storeFile)
+	return nil
+}
+
+// tables holds the containers of a file to the table.
+func (w *world) tables(file string) {
+	f := w.bicep[file]
 	const kind = "Microsoft.DocumentDB/databaseAccounts/sqlDatabases/containers"
 	var made []string
 	for _, d := range f.Resources(kind) {
 		made = append(made, f.Text(d.Body, "properties", "resource", "id"))
-		w.same(storeFile, "the name of "+d.Symbol, f.Text(d.Body, "name"), "its id", f.Text(d.Body, "properties", "resource", "id"))
+		w.same(file, "the name of "+d.Symbol, f.Text(d.Body, "name"), "its id", f.Text(d.Body, "properties", "resource", "id"))
 	}
 	var coded []string
 	for _, c := range w.code.Facts.Containers {
@@ -44,14 +50,13 @@ func (w *world) containers() error {
 				"what is indexed":               {paths("indexingPolicy", "includedPaths"), strings.Join(c.Indexed, " ")},
 				"what is not indexed":           {paths("indexingPolicy", "excludedPaths"), "/*"},
 			} {
-				w.same(storeFile, what+" of "+c.ID, is[0], "internal/cosmos", is[1])
+				w.same(file, what+" of "+c.ID, is[0], "internal/cosmos", is[1])
 			}
 		}
 	}
 	slices.Sort(made)
 	slices.Sort(coded)
-	w.same(storeFile, "the list of containers", strings.Join(made, " "), "internal/cosmos", strings.Join(coded, " "))
-	return nil
+	w.same(file, "the list of containers", strings.Join(made, " "), "internal/cosmos", strings.Join(coded, " "))
 }
 
 // accounts: what claims rely on of the account, and no way around identities.

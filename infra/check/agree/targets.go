@@ -14,14 +14,15 @@ import (
 )
 
 const (
-	appsFile    = "infra/modules/containerapps.bicep"
-	busFile     = "infra/modules/servicebus.bicep"
-	storeFile   = "infra/modules/cosmos.bicep"
-	aksFile     = "infra/modules/aks.bicep"
-	configFile  = "emulator/config.json"
-	composeFile = "infra/compose.yaml"
-	azure       = "infra/k8s/overlays/azure"
-	emulator    = "infra/k8s/overlays/emulator"
+	appsFile     = "infra/modules/containerapps.bicep"
+	busFile      = "infra/modules/servicebus.bicep"
+	storeFile    = "infra/modules/cosmos.bicep"
+	evidenceFile = "infra/modules/evidence.bicep"
+	aksFile      = "infra/modules/aks.bicep"
+	configFile   = "emulator/config.json"
+	composeFile  = "infra/compose.yaml"
+	azure        = "infra/k8s/overlays/azure"
+	emulator     = "infra/k8s/overlays/emulator"
 )
 
 // Overlays are those that are rendered.
