@@ -16,7 +16,7 @@ GOLANGCI_LINT_VERSION := v2.15.0
 .DELETE_ON_ERROR:
 
 # Commands whose time has not come. They fail, so that nobody mistakes their silence for success.
-NOT_BUILT := soak otel-check drill k8s-dryrun
+NOT_BUILT := soak drill k8s-dryrun
 
 run: build ## the whole system on this machine's loopback, until Ctrl-C (what it holds stays in .local/data: delete it to start afresh)
 	@bin/local up
@@ -59,7 +59,12 @@ model: ## the claim protocol explored: every state within the bounds (FAULTS=2 D
 fuzz: ## every fuzz target, one after the other (FUZZTIME=30s)
 	@.ci/fuzz
 
-otel-check: ## a real collector with the Azure Monitor exporter against a fake ingestion endpoint
+otel-check: build bin/collector ## a real collector with the Azure Monitor exporter against a fake ingestion endpoint
+	@bin/otelcheck
+
+bin/collector: infra/collector/main.go infra/collector/go.mod infra/collector/go.sum
+	cd infra/collector && CGO_ENABLED=0 go build -trimpath -ldflags='-s -w' -o ../../bin/collector .
+
 drill: ## scale out and in under load, with and without SIGTERM
 k8s-dryrun: ## the manifests against a real Kubernetes API server
 infra-check: ## Bicep, manifests, Dockerfile, compose and workflow files, alone and together (BICEPCHECK=… checks Bicep)
@@ -88,4 +93,4 @@ help:
 	@awk -F ':.*## ' -v late=" $(NOT_BUILT) " '/^[a-z0-9-]+:.*## / { \
 		printf "make %-12s %s%s\n", $$1, $$2, index(late, " " $$1 " ") ? " (not built yet)" : "" }' $(firstword $(MAKEFILE_LIST))
 
-.PHONY: run demo test check conformance crash sim evidence bench variants model fuzz infra-check build fmt lint help $(NOT_BUILT)
+.PHONY: run demo test check conformance crash sim evidence bench variants model fuzz infra-check otel-check build fmt lint help $(NOT_BUILT)

@@ -129,6 +129,7 @@ var architecture = []row{
 	{pkg: "cmd/projector", ring: "command"},
 	{pkg: "cmd/taskctl", ring: "command"},
 	{pkg: "cmd/local", ring: "command"},
+	{pkg: "cmd/otelcheck", ring: "command"},
 	{pkg: "cmd/bench", ring: "worker's benchmark"},
 
 	{pkg: "measure", ring: "measure"},
