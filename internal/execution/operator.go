@@ -57,6 +57,9 @@ func (e Execution) Uncertain() bool {
 // UncertainReason reports whether what failed for a reason may have had an effect.
 func UncertainReason(reason string) bool { return slices.Contains(uncertain, reason) }
 
+// MaxRuns bounds what replays add to an execution's document.
+const MaxRuns = 1000
+
 // Replay begins another run of a failed execution (E7). asserted says that an
 // operator has looked and nothing was applied; settle is how long the last caller
 // may still be on its way after a failure whose outcome is unknown. A second replay
@@ -69,6 +72,8 @@ func Replay(stands Execution, o Operator, asserted bool, settle time.Duration, n
 		return Change{}, NoOp, nil
 	case stands.Status != Failed:
 		return Change{}, Refusal, fmt.Errorf("it is %s: only what is FAILED can be replayed", stands.Status)
+	case stands.Run >= MaxRuns:
+		return Change{}, Refusal, fmt.Errorf("it was run %d times, and every run is in its history: start a new execution", stands.Run)
 	case now.After(stands.NotAfter):
 		return Change{}, Refusal, fmt.Errorf("it is past its notAfter, %s: nobody would run it; start a new execution", stands.NotAfter.Format(time.RFC3339))
 	case stands.Uncertain() && !asserted:

@@ -18,6 +18,8 @@ func TestWhatAnOperatorMayDoInEveryState(t *testing.T) { // E7 E8
 	uncertain.Failure.Reason = message.OutcomeUnknown
 	tooOld := stood(execution.Failed)
 	tooOld.NotAfter = now.Add(-time.Second)
+	often := stood(execution.Failed)
+	often.Run = execution.MaxRuns
 	first := stood(execution.Running)
 	first.Run = 1
 	orchestrated := stood(execution.Failed)
@@ -36,6 +38,7 @@ func TestWhatAnOperatorMayDoInEveryState(t *testing.T) { // E7 E8
 		{"failed", stood(execution.Failed), decisions{refused, move, move, move}},
 		{"failed and uncertain", uncertain, decisions{refused, refused, move, move}},
 		{"failed and too old", tooOld, decisions{refused, refused, refused, move}},
+		{"failed, and run a thousand times", often, decisions{refused, refused, refused, move}},
 		{"made of parts that failed", orchestrated, decisions{refused, refused, refused, refused}},
 		{"cancelled", stood(execution.Cancelled), decisions{nothing, refused, refused, refused}},
 	} {

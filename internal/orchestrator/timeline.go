@@ -180,7 +180,7 @@ func dispatches(e execution.Execution, waiting []execution.Entry) []dispatched {
 	if len(e.Tasks) > 0 {
 		return list
 	}
-	for run := 1; run <= min(e.Run, maxRuns); run++ {
+	for run := 1; run <= min(e.Run, execution.MaxRuns); run++ {
 		d := dispatched{Run: run, MessageID: message.TaskMessageID(e.ExecutionID, run), State: "sent"}
 		if slices.ContainsFunc(waiting, func(w execution.Entry) bool { return w.Run == run }) {
 			d.State = "waiting"
@@ -189,9 +189,6 @@ func dispatches(e execution.Execution, waiting []execution.Entry) []dispatched {
 	}
 	return list
 }
-
-// maxRuns bounds what is shown of an execution that was replayed without end.
-const maxRuns = 1000
 
 // entries merges what happened to an execution and to its claim by time. Each of the
 // two stays in its own order, whatever the clocks that wrote it said. A grant without
