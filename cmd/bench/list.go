@@ -120,33 +120,57 @@ const connections = 4
 
 func idOf(i int) string { return fmt.Sprintf("%08d-7d0e-4c49-9a3e-0f6b1c52%04d", i, i%10000) }
 
-// stream writes every connections-th execution on a connection of its own, one behind
-// the other, without waiting for answers, which are read beside that.
+// ahead is how many requests a connection is ahead of its answers: few enough that
+// nobody's buffer is ever full, where the two sides would wait for timers.
+const ahead = 32
+
+// stream writes every connections-th execution on a connection of its own, without
+// waiting for each answer: they are read beside that.
 func (s *site) stream(ctx context.Context, began time.Time, first, n int) error {
 	conn, err := (&net.Dialer{}).DialContext(ctx, "tcp", s.server.Cosmos)
 	if err != nil {
 		return err
 	}
 	defer conn.Close()
+	ctx, end := context.WithCancel(ctx)
+	defer end()
 	stop := context.AfterFunc(ctx, func() { _ = conn.Close() }) // which ends both directions
 	defer stop()
-	written := make(chan error, 1)
-	go func() { // ends with the connection, or with the last one; received below
-		out := bufio.NewWriterSize(conn, 64<<10)
-		var err error
-		for i := first; i < n && err == nil; i += connections {
-			err = s.write(out, idOf(i), began.Add(time.Duration(i)*time.Millisecond))
-		}
-		written <- errors.Join(err, out.Flush())
-	}()
+	unanswered, written := make(chan struct{}, ahead), make(chan error, 1)
+	go func() { written <- s.pour(ctx, conn, unanswered, began, first, n) }() // received below
 	in := bufio.NewReaderSize(conn, 64<<10)
 	for i := first; i < n && err == nil; i += connections {
-		err = created(in)
+		if err = created(in); err == nil {
+			<-unanswered
+		}
 	}
 	if err != nil {
-		_ = conn.Close()
+		end()
 	}
 	return errors.Join(err, <-written)
+}
+
+// pour writes the requests of a connection, until its last or the context's end.
+func (s *site) pour(ctx context.Context, conn io.Writer, unanswered chan<- struct{}, began time.Time, first, n int) error {
+	out := bufio.NewWriterSize(conn, 64<<10)
+	for i := first; i < n; i += connections {
+		select {
+		case unanswered <- struct{}{}:
+		default:
+			if err := out.Flush(); err != nil {
+				return err
+			}
+			select {
+			case unanswered <- struct{}{}:
+			case <-ctx.Done():
+				return context.Cause(ctx)
+			}
+		}
+		if err := s.write(out, idOf(i), began.Add(time.Duration(i)*time.Millisecond)); err != nil {
+			return err
+		}
+	}
+	return out.Flush()
 }
 
 // write is one request to create an execution.
