@@ -142,7 +142,7 @@ func TestSendingSurvivesAConnectionClosedForABreachOfTheProtocol(t *testing.T) {
 	inBubble(t, func(t *testing.T, w *world) {
 		done := func(context.Context, message.Delivery) message.Settlement { return message.Done() }
 		stop := w.run(w.receiver(), done)
-		defer stop()
+		defer func() { stop() }() // the last one
 		w.send("tasks", "one")
 		for range 5 {
 			time.Sleep(time.Until(time.Now().Truncate(5 * time.Minute).Add(5 * time.Minute)))
