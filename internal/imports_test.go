@@ -118,6 +118,7 @@ var architecture = []row{
 	{pkg: "internal/horizon", ring: "support"},
 	{pkg: "internal/evidence", ring: "evidence"},
 	{pkg: "internal/evidence/probe", ring: "evidence"},
+	{pkg: "internal/preflight", ring: "evidence"},
 	{pkg: "internal/sim", ring: "tests"},
 	{pkg: "internal/model", ring: "tests"},
 	{pkg: "internal/variants", ring: "tests"},
@@ -166,11 +167,11 @@ var libraries = []struct {
 	by   []string
 	rule string
 }{
-	{azure + "messaging/azservicebus", []string{"internal/servicebus", "benchmark", "worker's benchmark"}, "internal/servicebus alone speaks to the broker, and what measures it"},
+	{azure + "messaging/azservicebus", []string{"internal/servicebus", "internal/preflight", "benchmark", "worker's benchmark"}, "internal/servicebus alone speaks to the broker, and what measures or probes it"},
 	{"github.com/Azure/go-amqp", []string{"internal/servicebus"}, "internal/servicebus alone sees the broker's errors, and the emulator has a codec of its own"},
-	{azure + "data/azcosmos", []string{"internal/cosmos", "internal/evidence/probe", "benchmark", "worker's benchmark"}, "internal/cosmos alone speaks to the store, and the broken variant among the probes, which does what internal/cosmos has no method for"},
+	{azure + "data/azcosmos", []string{"internal/cosmos", "internal/preflight", "internal/evidence/probe", "benchmark", "worker's benchmark"}, "internal/cosmos alone speaks to the store, what measures or probes it, and the broken variant among the probes, which does what internal/cosmos has no method for"},
 	{azure + "azidentity", []string{"command", "process", "adapter"}, "credentials are made in commands and adapters"},
-	{azure + "azcore", []string{"command", "process", "adapter", "internal/evidence/probe", "benchmark", "worker's benchmark"}, "SDK types end in commands and adapters"},
+	{azure + "azcore", []string{"command", "process", "adapter", "internal/preflight", "internal/evidence/probe", "benchmark", "worker's benchmark"}, "SDK types end in commands and adapters"},
 	{azure + "azcore/tracing", []string{"command", "process", "adapter", "internal/telemetry"}, "the tracing bridge is telemetry's"},
 
 	{"go.opentelemetry.io/otel", []string{"command", "process", "story", "adapter", "internal/telemetry", "worker's benchmark"}, "guards and messages are not traced, those who use them are"},
@@ -193,7 +194,7 @@ var libraries = []struct {
 	{"golang.org/x/sync/errgroup", []string{"command"}, "commands run several things side by side until the first ends"},
 	{"github.com/coder/websocket", []string{"emulator/door"}, "AMQP over WebSocket enters by emulator/door alone"},
 	{"github.com/tidwall/jsonc", []string{"emulator"}, "comments in JSON stand only in the emulator's configuration"},
-	{"github.com/sosodev/duration", []string{"emulator"}, "ISO 8601 durations stand only in the emulator's configuration"},
+	{"github.com/sosodev/duration", []string{"emulator", "internal/servicebus"}, "ISO 8601 durations stand only in the emulator's configuration and in what the management of the broker says"},
 }
 
 func TestEveryPackageImportsOnlyWhatItsRingMay(t *testing.T) {

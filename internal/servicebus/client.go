@@ -47,6 +47,7 @@ import (
 	"time"
 
 	"github.com/Azure/azure-sdk-for-go/sdk/azcore"
+	"github.com/Azure/azure-sdk-for-go/sdk/azcore/policy"
 	"github.com/Azure/azure-sdk-for-go/sdk/messaging/azservicebus"
 	"go.opentelemetry.io/otel/attribute"
 	"go.opentelemetry.io/otel/metric"
@@ -74,6 +75,9 @@ type Options struct {
 
 	// NewConn, if set, makes the connections: for websockets and for tests.
 	NewConn func(ctx context.Context) (net.Conn, error)
+
+	// Management, if set, carries the requests of a Manager.
+	Management policy.Transporter
 
 	// All optional: without them nothing is logged, traced or counted. The trace
 	// context travels all the same.

@@ -1,0 +1,263 @@
+package preflight_test
+
+import (
+	"context"
+	"fmt"
+	"net"
+	"net/http"
+	"slices"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"oneeffect/emulator/control"
+	cosmosemulator "oneeffect/emulator/cosmos"
+	"oneeffect/emulator/inprocess"
+	brokeremulator "oneeffect/emulator/servicebus"
+	"oneeffect/emulator/servicebus/broker"
+	"oneeffect/internal/cosmos"
+	"oneeffect/internal/preflight"
+	"oneeffect/internal/servicebus"
+)
+
+const connectionString = "Endpoint=sb://bus.example;SharedAccessKeyName=RootManageSharedAccessKey;SharedAccessKey=SAS_KEY_VALUE;UseDevelopmentEmulator=true"
+
+// endpoints numbers the accounts: the SDK remembers what it knows of each for all
+// clients of a process.
+var endpoints atomic.Int64
+
+// world is both emulators, with the product's containers, and a queue "probes".
+type world struct {
+	t       *testing.T
+	hub     *control.Hub
+	options preflight.Options
+}
+
+func inWorld(t *testing.T, test func(t *testing.T, w *world)) {
+	t.Helper()
+	synctest.Test(t, func(t *testing.T) {
+		hub := control.New()
+		store := cosmosemulator.New(hub, cosmosemulator.Options{})
+		bus, err := brokeremulator.New(hub, brokeremulator.Config{Namespace: broker.Config{Queues: []broker.QueueConfig{{
+			Name: "probes", LockDuration: preflight.LockFor, MaxDelivery: preflight.MaxDelivery, TimeToLive: time.Hour,
+			DeadLetterExpired: true, DetectDuplicates: true, DuplicateWindow: 20 * time.Second,
+		}}}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		management := inprocess.Transport(bus.Admin())
+		t.Cleanup(func() {
+			management.Close()
+			hub.Close()
+			if err := store.Close(); err != nil {
+				t.Error(err)
+			}
+			if err := bus.Close(); err != nil {
+				t.Error(err)
+			}
+		})
+		w := &world{t: t, hub: hub, options: preflight.Options{
+			Store: cosmos.Options{
+				Endpoint: fmt.Sprintf("http://preflight-%d.test:8081/", endpoints.Add(1)), Key: cosmosemulator.EmulatorKey,
+				ApplicationID: "preflight", Transport: store.Transport(),
+			},
+			Broker: servicebus.Options{
+				ConnectionString: connectionString, ApplicationID: "preflight", Management: management,
+				NewConn: func(ctx context.Context) (net.Conn, error) { return bus.Dial(ctx) },
+			},
+		}}
+		db, err := cosmos.Open(w.options.Store)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer db.Close()
+		if err := db.Setup(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		test(t, w)
+	})
+}
+
+// run returns the verdicts by their probes' names.
+func (w *world) run() map[string]preflight.Verdict {
+	w.t.Helper()
+	all, err := preflight.Run(w.t.Context(), w.options)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	verdicts := map[string]preflight.Verdict{}
+	for _, v := range all {
+		if v.Probe == "" || v.Reliance == "" || v.Sent == "" || v.Expected == "" || v.Seen == "" {
+			w.t.Errorf("a verdict that does not say everything: %+v", v)
+		}
+		verdicts[v.Probe] = v
+	}
+	if len(verdicts) != len(all) || len(all) < 12 {
+		w.t.Errorf("%d verdicts of %d probes, want a dozen at least", len(all), len(verdicts))
+	}
+	return verdicts
+}
+
+// fail are the probes that do not hold.
+func fail(verdicts map[string]preflight.Verdict) (names []string) {
+	for name, v := range verdicts {
+		if !v.Holds {
+			names = append(names, name)
+		}
+	}
+	slices.Sort(names)
+	return names
+}
+
+func TestEmulatorsThatKeepTheRulesPass(t *testing.T) { // F1 F2 F3
+	inWorld(t, func(t *testing.T, w *world) {
+		for _, queue := range []string{"", "probes"} {
+			w.options.Queue = queue
+			for name, v := range w.run() {
+				if !v.Holds {
+					t.Errorf("%s: expected %s; seen: %s", name, v.Expected, v.Seen)
+				}
+			}
+		}
+		synctest.Wait()
+		items, queues := map[string]int{}, 0
+		for _, e := range w.hub.Events(0) {
+			switch {
+			case e.Service == "cosmos" && e.Status == http.StatusCreated && e.Operation == "create" && e.Entity == "inventory":
+				items[e.Key]++
+			case e.Service == "cosmos" && e.Operation == "create" && e.Entity != "" && e.Entity != "inventory" && e.Client == "preflight" && e.Key == "item":
+				t.Errorf("an item in %s", e.Entity)
+			case e.Service == "servicebus" && e.Kind == "enqueued" && e.Entity != "probes" && !strings.HasPrefix(e.Entity, "preflight-"):
+				t.Errorf("a message in %s", e.Entity)
+			}
+		}
+		if len(items) == 0 {
+			t.Error("no item was made")
+		}
+		manager, err := servicebus.Manage(w.options.Broker)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, e := range w.hub.Events(0) {
+			if strings.HasPrefix(e.Entity, "preflight-") && e.Kind == "enqueued" {
+				queues++
+				if _, err := manager.Queue(t.Context(), strings.TrimSuffix(e.Entity, "/$deadletterqueue")); err == nil {
+					t.Errorf("%s is there still", e.Entity)
+				}
+				break
+			}
+		}
+		if queues == 0 {
+			t.Error("no queue was made")
+		}
+	})
+}
+
+// Each rule that is relied on is broken, and its probe says so.
+func TestEveryBrokenRuleFailsItsProbe(t *testing.T) { // F1
+	for off, want := range map[string]string{
+		"cosmos.if-match":                "batch-if-match",
+		"cosmos.batch-atomic":            "batch-rollback",
+		"cosmos.create-once":             "racing-creates",
+		"cosmos.check-and-write":         "racing-creates",
+		"cosmos.new-etag":                "if-match",
+		"cosmos.patch-condition":         "conditional-patch",
+		"cosmos.ttl":                     "ttl",
+		"cosmos.ttl-item":                "ttl",
+		"cosmos.ttl-read":                "ttl",
+		"cosmos.ttl-write":               "ttl",
+		"cosmos.session-read":            "session",
+		"cosmos.session-rises":           "session",
+		"cosmos.timestamp":               "clock",
+		"cosmos.one-clock":               "clock",
+		"servicebus.lock-expiry":         "lock-expiry",
+		"servicebus.lock-lost":           "lock-expiry",
+		"servicebus.lock-renewal":        "lock-renewal",
+		"servicebus.delivery-count":      "delivery-count",
+		"servicebus.abandon-counted":     "delivery-count",
+		"servicebus.max-delivery":        "delivery-count",
+		"servicebus.dead-letter-reason":  "delivery-count",
+		"servicebus.lock-expiry-counted": "lock-expiry-counted",
+		"servicebus.duplicate-detection": "duplicate-window",
+		"servicebus.schedule":            "scheduled-copy",
+		"servicebus.count-from-zero":     "delivery-count",
+	} {
+		t.Run(off, func(t *testing.T) {
+			inWorld(t, func(t *testing.T, w *world) {
+				if err := w.hub.Switch(off, true); err != nil {
+					t.Fatal(err)
+				}
+				switch off {
+				case "cosmos.session-read": // there must be a past to be shown
+					if err := w.hub.SetLag("inventory", control.Lag{Duration: control.Duration(time.Hour)}); err != nil {
+						t.Fatal(err)
+					}
+				case "cosmos.one-clock": // and another clock
+					w.hub.Jump(time.Hour)
+				}
+				verdicts := w.run()
+				if v := verdicts[want]; v.Holds {
+					t.Errorf("%s holds: %s", want, v.Seen)
+				}
+				t.Logf("fail: %v; %s: %s", fail(verdicts), want, verdicts[want].Seen)
+			})
+		})
+	}
+}
+
+// If-Match is ignored: every probe that is about it says so.
+func TestEveryProbeOfAConditionNoticesThatItIsIgnored(t *testing.T) { // F1
+	inWorld(t, func(t *testing.T, w *world) {
+		if err := w.hub.Switch("cosmos.if-match", true); err != nil {
+			t.Fatal(err)
+		}
+		if got, want := fail(w.run()), []string{"batch-if-match", "conditional-patch", "if-match"}; !slices.Equal(got, want) {
+			t.Errorf("%v fail, want %v", got, want)
+		}
+	})
+}
+
+// What cannot be asked does not hold.
+func TestAnEndpointThatCannotBeAskedFailsEveryProbeOfIt(t *testing.T) { // F1 F2 F4
+	for name, test := range map[string]struct {
+		change func(w *world)
+		want   string
+		failed int
+	}{
+		"no right to manage": {func(w *world) {
+			w.arm(control.Rule{Match: control.Match{Service: "servicebus", Operation: "admin-create"}, Do: "answer", Status: http.StatusUnauthorized})
+		}, "without the right to manage the namespace, name a queue for the probes", 7},
+		"the product's own queue":   {func(w *world) { w.options.Queue = "tasks" }, "is the product's own", 7},
+		"a queue that is not there": {func(w *world) { w.options.Queue = "nowhere" }, "could not be found", 7},
+		"a broker that takes no dead letters": {func(w *world) {
+			w.arm(control.Rule{Match: control.Match{Service: "servicebus", Operation: "dead-letter"}, Do: "silence"})
+		}, "not known: ", 1},
+		"a store that refuses": {func(w *world) {
+			w.arm(control.Rule{Match: control.Match{Service: "cosmos", Entity: "inventory"}, Do: "answer", Status: http.StatusForbidden})
+		}, "not known: ", 8},
+	} {
+		t.Run(name, func(t *testing.T) {
+			inWorld(t, func(t *testing.T, w *world) {
+				test.change(w)
+				verdicts := w.run()
+				if got := fail(verdicts); len(got) != test.failed {
+					t.Errorf("%v fail, want %d", got, test.failed)
+				}
+				for _, name := range fail(verdicts) {
+					if v := verdicts[name]; !strings.Contains(v.Seen, test.want) && v.Probe != "racing-creates" {
+						t.Errorf("%s: %s, want %q in it", name, v.Seen, test.want)
+					}
+				}
+			})
+		})
+	}
+}
+
+func (w *world) arm(r control.Rule) {
+	w.t.Helper()
+	if _, err := w.hub.Arm(r); err != nil {
+		w.t.Fatal(err)
+	}
+}
