@@ -193,7 +193,7 @@ var libraries = []struct {
 	{"github.com/spf13/cobra", []string{"cmd/taskctl"}, "the operator's command line alone has commands within commands"},
 	{"golang.org/x/sync/errgroup", []string{"command"}, "commands run several things side by side until the first ends"},
 	{"github.com/coder/websocket", []string{"emulator/door"}, "AMQP over WebSocket enters by emulator/door alone"},
-	{"github.com/tidwall/jsonc", []string{"emulator"}, "comments in JSON stand only in the emulator's configuration"},
+	{"github.com/tidwall/jsonc", []string{"emulator", "internal/servicebus"}, "comments in JSON stand only in the emulator's configuration, which internal/servicebus reads for taskctl doctor"},
 	{"github.com/sosodev/duration", []string{"emulator", "internal/servicebus"}, "ISO 8601 durations stand only in the emulator's configuration and in what the management of the broker says"},
 }
 

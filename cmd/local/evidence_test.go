@@ -75,7 +75,7 @@ func verifyRun(t *testing.T, taskctl, dir string) {
 		t.Fatalf("records: %v, %v, want one file", found, err)
 	}
 	out, status := program(t, taskctl, "evidence", "verify", found[0])
-	if last := lastLine(out); last != "verify: 10 records, 6 of 6 probes as expected, chain intact" || status != 0 {
+	if last := lastLine(out); last != "verify: 25 records, 6 of 6 probes as expected, chain intact, 15 of 15 preflight verdicts as expected" || status != 0 {
 		t.Errorf("verify: exit status %d\n%s", status, out)
 	}
 	page, err := os.ReadFile(filepath.Join(filepath.Dir(found[0]), "index.html"))

@@ -26,6 +26,8 @@ func (a *app) evidence() *cobra.Command {
 type place struct {
 	topic, subscription, database string
 	lock                          time.Duration
+	preflight                     bool
+	queue                         string // of the preflight's own
 }
 
 func (p *place) register(c *cobra.Command) {
@@ -71,6 +73,8 @@ their own. On an emulator the database is created; in Azure, database, container
 		},
 	}
 	at.register(c)
+	c.Flags().BoolVar(&at.preflight, "preflight", true, "ask first whether broker and store keep the rules that are relied on: a run on one that does not is invalid (taskctl preflight --help)")
+	c.Flags().StringVar(&at.queue, "preflight-queue", "", "an empty queue for the preflight alone, where no right to manage the namespace is given")
 	c.Flags().StringVar(&dir, "dir", "evidence", "folder in which the run gets one of its own")
 	return c
 }
@@ -90,6 +94,17 @@ func (a *app) gather(ctx context.Context, at place, dir string) (err error) {
 	})
 	if err != nil {
 		return file(err)
+	}
+	if at.preflight {
+		verdicts, err := a.fly(ctx, at.database, at.queue)
+		if err != nil {
+			return err
+		}
+		for _, r := range flown(verdicts) {
+			if err := run.Append(r); err != nil {
+				return file(err)
+			}
+		}
 	}
 	results := p.Run(ctx, run)
 	head, err := run.Close()

@@ -62,7 +62,9 @@ them it signs in with the identity that AZURE_TOKEN_CREDENTIALS names.
 	_ = root.RegisterFlagCompletionFunc("output", cobra.FixedCompletions([]string{"table", "json"}, cobra.ShellCompDirectiveNoFileComp)) // the flag is there
 
 	root.AddCommand(
+		a.doctor(),
 		a.evidence(),
+		a.preflight(),
 		a.setup(),
 		a.version(),
 	)

@@ -94,6 +94,7 @@ type Database struct {
 
 	mu      sync.Mutex // guards the rest; never held over I/O
 	current *connection
+	account account // as the last discovery told it
 	closed  bool
 
 	life        context.Context // ends with Close: discoveries in the background end with it

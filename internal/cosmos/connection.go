@@ -99,7 +99,11 @@ func (p discovery) Do(req *policy.Request) (*http.Response, error) {
 	ctx, cancel := context.WithTimeout(req.Raw().Context(), p.d.options.Timeout)
 	defer cancel()
 	defer context.AfterFunc(p.d.life, cancel)()
-	return req.WithContext(ctx).Next()
+	response, err := req.WithContext(ctx).Next()
+	if err == nil {
+		p.d.sawAccount(response)
+	}
+	return response, err
 }
 
 // discover registers a discovery, so that Close waits for it.

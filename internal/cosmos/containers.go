@@ -62,18 +62,11 @@ func (d *Database) Setup(ctx context.Context) error {
 			return err
 		}
 	}
-	var differences []error
-	for _, want := range Table() {
-		found, err := d.differences(ctx, want)
-		if err != nil {
-			return err
-		}
-		differences = append(differences, found...)
+	o, err := d.Observe(ctx)
+	if err != nil {
+		return err
 	}
-	if len(differences) > 0 {
-		return fmt.Errorf("%w:\n%w", ErrDiffers, errors.Join(differences...))
-	}
-	return nil
+	return o.Differences
 }
 
 func (d *Database) create(ctx context.Context) error {
@@ -121,8 +114,9 @@ func (c Container) properties() azcosmos.ContainerProperties {
 	return p
 }
 
-// differences reads a container and says where it is not as wanted.
-func (d *Database) differences(ctx context.Context, want Container) ([]error, error) {
+// differences reads a container and says where it is not as wanted, and its default
+// time to live.
+func (d *Database) differences(ctx context.Context, want Container) ([]error, *int32, error) {
 	var found *azcosmos.ContainerProperties
 	err := d.onItems(ctx, &operation{name: "read container " + want.ID}, want.ID,
 		func(ctx context.Context, items *azcosmos.ContainerClient) error {
@@ -132,11 +126,11 @@ func (d *Database) differences(ctx context.Context, want Container) ([]error, er
 		})
 	switch {
 	case errors.Is(err, message.ErrNotFound) || errors.Is(err, errNoContainer):
-		return []error{fmt.Errorf("container %s: is missing", want.ID)}, nil
+		return []error{fmt.Errorf("container %s: is missing", want.ID)}, nil, nil
 	case err != nil:
-		return nil, err
+		return nil, nil, err
 	case found == nil:
-		return nil, fmt.Errorf("read container %s: %w: the answer says nothing of it", want.ID, message.ErrRefused)
+		return nil, nil, fmt.Errorf("read container %s: %w: the answer says nothing of it", want.ID, message.ErrRefused)
 	}
 	var differences []error
 	compare := func(what, is, must string) {
@@ -148,7 +142,7 @@ func (d *Database) differences(ctx context.Context, want Container) ([]error, er
 	compare("partition key", list(found.PartitionKeyDefinition.Paths), list([]string{want.Key}))
 	compare("default TTL", ttlText(found.DefaultTimeToLive), ttlText(&want.TTL))
 	compare("indexing", indexingText(found.IndexingPolicy), indexingText(wanted.IndexingPolicy))
-	return differences, nil
+	return differences, found.DefaultTimeToLive, nil
 }
 
 func list(paths []string) string {

@@ -6,6 +6,7 @@ import (
 	"crypto/rand"
 	"errors"
 	"fmt"
+	"sync"
 	"time"
 
 	"oneeffect/internal/cosmos"
@@ -58,13 +59,21 @@ func Run(ctx context.Context, o Options) ([]Verdict, error) {
 		return nil, fmt.Errorf("preflight: %w", err)
 	}
 	defer s.client.Close()
-	verdicts := askAll(ctx, s, storeProbes)
+	var ofStore, ofBroker []Verdict
+	var both sync.WaitGroup
+	both.Go(func() { ofStore = askAll(ctx, s, storeProbes) })
+	both.Go(func() { ofBroker = askBroker(ctx, o, nonce) })
+	both.Wait()
+	return append(ofStore, ofBroker...), nil
+}
+
+func askBroker(ctx context.Context, o Options, nonce string) []Verdict {
 	b, err := openBroker(ctx, o, nonce)
 	if err != nil {
-		return append(verdicts, unasked(brokerProbes, err)...), nil
+		return unasked(brokerProbes, err)
 	}
 	defer b.close(ctx)
-	return append(verdicts, askAll(ctx, b, brokerProbes)...), nil
+	return askAll(ctx, b, brokerProbes)
 }
 
 func askAll[on any](ctx context.Context, endpoint on, probes []probe[on]) []Verdict {

@@ -243,22 +243,29 @@ func (s *Settings) Connect(t telemetry.Providers, log *slog.Logger, throttled fu
 
 // Broker prepares the connection to Service Bus alone.
 func (s *Settings) Broker(t telemetry.Providers, log *slog.Logger) (*servicebus.Client, error) {
-	o := servicebus.Options{
-		ApplicationID: s.ID, ConnectionString: s.connectionString, Log: log,
-		Tracer: t.Traces.Tracer("oneeffect/servicebus"), Meter: t.Metrics.Meter("oneeffect/servicebus"), Propagator: t.Propagator,
+	o, err := s.BrokerOptions()
+	if err != nil {
+		return nil, err
 	}
-	if s.connectionString == "" {
-		identity, err := Identity()
-		if err != nil {
-			return nil, fmt.Errorf("%w; an emulator wants SERVICEBUS_CONNECTION_STRING instead", err)
-		}
-		o.Namespace, o.Credential = s.Namespace, identity
-	}
+	o.Log, o.Tracer, o.Meter, o.Propagator = log, t.Traces.Tracer("oneeffect/servicebus"), t.Metrics.Meter("oneeffect/servicebus"), t.Propagator
 	client, err := servicebus.Dial(o)
 	if err != nil {
 		return nil, fmt.Errorf("service bus: %w", err)
 	}
 	return client, nil
+}
+
+// BrokerOptions say where Service Bus is and who this process is there.
+func (s *Settings) BrokerOptions() (servicebus.Options, error) {
+	o := servicebus.Options{ApplicationID: s.ID, ConnectionString: s.connectionString}
+	if s.connectionString == "" {
+		identity, err := Identity()
+		if err != nil {
+			return servicebus.Options{}, fmt.Errorf("%w; an emulator wants SERVICEBUS_CONNECTION_STRING instead", err)
+		}
+		o.Namespace, o.Credential = s.Namespace, identity
+	}
+	return o, nil
 }
 
 // Store prepares the connection to Cosmos DB alone.
