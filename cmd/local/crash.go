@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"flag"
@@ -170,8 +171,8 @@ func (d *drill) tell(v verdict) {
 	fmt.Fprintf(d.out, "  logs, events and rules are in %s\n", v.dir)
 }
 
-// closeRecord ends the evidence, and tells the head of its chain, which proves nothing
-// to anybody who was not told.
+// closeRecord ends the evidence, writes its page, and tells the head of its chain, which
+// proves nothing to anybody who was not told.
 func (d *drill) closeRecord() error {
 	if d.record == nil {
 		return nil
@@ -180,7 +181,22 @@ func (d *drill) closeRecord() error {
 	if err != nil {
 		return err
 	}
-	fmt.Fprintf(d.out, "evidence is in %s, the head of its chain is %s\n", d.record.Dir(), head)
+	report, err := proof.Verify(d.record.Dir(), head)
+	if err != nil {
+		return err
+	}
+	if len(report.Problems) > 0 {
+		return fmt.Errorf("the evidence does not pass: %v", report.Problems)
+	}
+	var page bytes.Buffer
+	if err := proof.WritePage(&page, report, time.Now()); err != nil {
+		return err
+	}
+	path := filepath.Join(d.record.Dir(), proof.PageFile)
+	if err := os.WriteFile(path, page.Bytes(), 0o640); err != nil {
+		return fmt.Errorf("write the page: %w", err)
+	}
+	fmt.Fprintf(d.out, "page %s\nhead %s (keep it where nobody who can write the records can: taskctl evidence verify --head)\n", path, head)
 	return nil
 }
 

@@ -12,7 +12,7 @@ import (
 )
 
 // signals are the modes as the evidence names them.
-var signals = map[mode]string{sigkill: "SIGKILL", sigstop: "SIGSTOP, SIGCONT", alive: "none", sigterm: "SIGTERM"}
+var signals = map[mode]string{sigkill: "SIGKILL", sigstop: "SIGSTOP, SIGCONT", alive: "none (an answer lost, or late)", sigterm: "SIGTERM"}
 
 // openRecord begins the evidence of a run. No folder is none.
 func openRecord(dir string) (*proof.Run, error) {

@@ -42,6 +42,10 @@ func TestSomeCellsOfTheMatrix(t *testing.T) {
 	if err != nil || len(report.Problems) > 0 || len(report.Records) != 8 {
 		t.Fatalf("%d records of evidence, %v, %v", len(report.Records), report.Problems, err)
 	}
+	page, err := os.ReadFile(filepath.Join(runs[0], proof.PageFile))
+	if err != nil || !strings.Contains(string(page), "request on the wire, no answer") {
+		t.Errorf("the page does not show the cells: %v", err)
+	}
 	if !strings.Contains(out.String(), report.Head) {
 		t.Errorf("the head %s of the chain is not told", report.Head)
 	}
