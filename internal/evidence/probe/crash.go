@@ -149,14 +149,20 @@ func (p *Probes) window(ctx context.Context, c evidence.Case, broken bool) (evid
 		func() error { return p.look(ctx, f, p.Inventory, "before it is sent") },
 		func() error { return p.send(ctx, f, id) },
 		func() error { return p.attempt(ctx, f, Order{Broken: broken, Kill: true, Delivery: id}) },
-		func() error { return p.look(ctx, f, p.Inventory, "after the process was killed") },
+		func() error { return p.lookChanged(ctx, f, p.Inventory, "after the process was killed") },
 		func() error {
 			if broken {
 				return p.attempt(ctx, f, Order{Broken: true, Delivery: id})
 			}
 			return p.project(ctx, f, id)
 		},
-		func() error { return p.look(ctx, f, p.Inventory, "after the broker had delivered it again") },
+		func() error {
+			look := p.look
+			if broken {
+				look = p.lookChanged // it was another process again
+			}
+			return look(ctx, f, p.Inventory, "after the broker had delivered it again")
+		},
 	)
 	if err != nil {
 		return evidence.Record{}, err

@@ -4,7 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"reflect"
 	"strings"
+	"time"
 
 	"oneeffect/internal/evidence"
 	"oneeffect/internal/message"
@@ -42,25 +44,65 @@ func (f *findings) attempt(a evidence.Attempt) {
 	}
 }
 
-// look reads what the store holds: the item, and the receipts that matter to the case.
+// look reads what the store holds, and notes it.
 func (p *Probes) look(ctx context.Context, f *findings, store receipt.Store, when string) error {
+	s, err := p.read(ctx, f, store)
+	if err != nil {
+		return fmt.Errorf("look %s: %w", when, err)
+	}
+	f.note(s, when)
+	return nil
+}
+
+// again is the pause between two looks.
+const again = 200 * time.Millisecond
+
+// lookChanged is look after another process has written, which it has told. A replica
+// may not have that yet, and this process has no session in which it must: so it looks
+// until something has changed, for as long as an operation may take.
+func (p *Probes) lookChanged(ctx context.Context, f *findings, store receipt.Store, when string) error {
+	before := f.states[len(f.states)-1]
+	bounded, cancel := context.WithTimeout(ctx, p.Timeout)
+	defer cancel()
+	pause := time.NewTicker(again)
+	defer pause.Stop()
+	for {
+		s, err := p.read(ctx, f, store)
+		if err != nil {
+			return fmt.Errorf("look %s: %w", when, err)
+		}
+		if changed := !reflect.DeepEqual(s, before); changed || bounded.Err() != nil {
+			f.note(s, when)
+			return nil
+		}
+		select {
+		case <-pause.C:
+		case <-bounded.Done():
+		}
+	}
+}
+
+func (f *findings) note(s evidence.State, when string) {
+	f.states = append(f.states, s)
+	f.seen = append(f.seen, evidence.Observation{Source: "store", Saw: when + ": " + s.String() + " of this event", State: &s})
+}
+
+// read reads the item, and the receipts that matter to the case.
+func (p *Probes) read(ctx context.Context, f *findings, store receipt.Store) (evidence.State, error) {
 	ctx, cancel := context.WithTimeout(ctx, p.Timeout)
 	defer cancel()
 	s := evidence.State{Receipts: []evidence.ReceiptSeen{}}
 	stored, err := store.Item(ctx, f.c.Entity)
-	switch {
-	case errors.Is(err, message.ErrNotFound):
-	case err != nil:
-		return fmt.Errorf("look %s: %w", when, err)
-	default:
-		s.Version, s.Stock = stored.Item.Version, stored.Item.Stock
-		if len(stored.Item.State) > 0 {
-			content, err := message.Canonical(stored.Item.State)
-			if err != nil {
-				return fmt.Errorf("look %s: %w", when, err)
-			}
-			s.Content = string(content)
+	if err != nil && !errors.Is(err, message.ErrNotFound) {
+		return s, err
+	}
+	s.Version, s.Stock = stored.Item.Version, stored.Item.Stock
+	if len(stored.Item.State) > 0 {
+		content, err := message.Canonical(stored.Item.State)
+		if err != nil {
+			return s, err
 		}
+		s.Content = string(content)
 	}
 	for _, key := range f.keys {
 		r, err := store.Receipt(ctx, f.c.Entity, key)
@@ -68,16 +110,14 @@ func (p *Probes) look(ctx context.Context, f *findings, store receipt.Store, whe
 			continue
 		}
 		if err != nil {
-			return fmt.Errorf("look %s: %w", when, err)
+			return s, err
 		}
 		s.Receipts = append(s.Receipts, evidence.ReceiptSeen{
 			Key: r.Key, Digest: r.Digest, Outcome: string(r.Outcome), Version: r.Version, Found: r.Found,
 			Gap: r.Gap, Delta: r.Delta, Writer: r.W, Delivery: r.Delivery,
 		})
 	}
-	f.states = append(f.states, s)
-	f.seen = append(f.seen, evidence.Observation{Source: "store", Saw: when + ": " + s.String() + " of this event", State: &s})
-	return nil
+	return s, nil
 }
 
 // record is the record of a case that was carried out.

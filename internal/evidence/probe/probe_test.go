@@ -105,6 +105,52 @@ func TestADeliveryThatIsNotThisRunsIsRemovedAndOneThatDoesNotComeIsAnError(t *te
 	})
 }
 
+// lagging is a store that shows a change only at the third look.
+type lagging struct {
+	receipt.Store
+	old   receipt.Stored
+	looks int
+}
+
+func (s *lagging) Item(ctx context.Context, entity string) (receipt.Stored, error) {
+	if s.looks++; s.looks < 3 {
+		return s.old, nil
+	}
+	return s.Store.Item(ctx, entity)
+}
+
+func TestWhatAnotherProcessHasWrittenIsWaitedForAndNotForEver(t *testing.T) {
+	inWorld(t, func(t *testing.T, w *world) {
+		p := w.probes
+		if err := p.open(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		old := receipt.Stored{Item: receipt.Item{Stock: 103, Version: 8}}
+		for _, row := range []struct {
+			before evidence.State
+			looks  int
+			took   time.Duration
+		}{
+			{evidence.State{Version: 8, Stock: 103, Receipts: []evidence.ReceiptSeen{}}, 3, 2 * again},
+			{evidence.State{Version: 9, Stock: 100, Receipts: []evidence.ReceiptSeen{}}, 1, 0},
+		} {
+			f := found(evidence.Cases()[0])
+			f.states = []evidence.State{row.before}
+			store := &lagging{Store: p.Inventory, old: old}
+			began := time.Now()
+			if err := p.lookChanged(t.Context(), f, store, "now"); err != nil || store.looks != row.looks || time.Since(began) != row.took {
+				t.Errorf("%v: %d looks in %v, %v, want %d in %v", row.before, store.looks, time.Since(began), err, row.looks, row.took)
+			}
+		}
+		f := found(evidence.Cases()[0])
+		f.states = []evidence.State{{Version: 9, Stock: 100, Receipts: []evidence.ReceiptSeen{}}}
+		began := time.Now()
+		if err := p.lookChanged(t.Context(), f, p.Inventory, "now"); err != nil || time.Since(began) != p.Timeout || len(f.states) != 2 {
+			t.Errorf("nothing changes: %v after %v, want what stands after %v", err, time.Since(began), p.Timeout)
+		}
+	})
+}
+
 // The broken variant is one that looks for receipts, and fails by its order alone.
 func TestTheBrokenVariantRepeatsItsEffectOnlyAfterADeathBetweenTheTwo(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
