@@ -352,8 +352,7 @@ var ofWork = []variant{
 	},
 	{
 		"S11", "a session's lock is not renewed", "servicebus/session.go",
-		`	renewer.Go(func() { p.renewSession(renewing, s) })
-`, ``,
+		`p.renewSession(renewing, s)`, `<-renewing.Done()`,
 		"servicebus.TestASessionsLockIsRenewedWhileItsMessageIsWorkedOn",
 	},
 	{
