@@ -49,12 +49,12 @@ func programs(t *testing.T) string {
 }
 
 // runDemo runs the demo as a process and returns what it printed and its exit status.
-func runDemo(t *testing.T, bin string, args ...string) (lines []string, status int) {
+func runDemo(t *testing.T, bin string, env []string, args ...string) (lines []string, status int) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), 2*demoBound)
 	defer cancel()
 	cmd := exec.CommandContext(ctx, filepath.Join(bin, "local"), append([]string{"demo"}, args...)...)
-	cmd.Env = append(os.Environ(), "KEEP=", "TMPDIR="+t.TempDir())
+	cmd.Env = append(append(os.Environ(), "KEEP=", "TMPDIR="+t.TempDir()), env...)
 	cmd.Cancel = func() error { return cmd.Process.Signal(os.Interrupt) } // so that it ends its own processes
 	cmd.WaitDelay = time.Minute
 	out, err := cmd.Output()
@@ -72,7 +72,9 @@ func runDemo(t *testing.T, bin string, args ...string) (lines []string, status i
 func TestTheDemoObservesEveryArrowAndFailsWhenItIsLiedTo(t *testing.T) {
 	bin := programs(t)
 	t.Run("truth", func(t *testing.T) {
-		lines, status := runDemo(t, bin)
+		told, env := watchDemo(t)
+		lines, status := runDemo(t, bin, env)
+		told.wantOneTrace(t)
 		if last := lines[len(lines)-1]; last != "demo: 14/14 arrows observed, 1 effect, 1 transition" || status != 0 {
 			t.Errorf("last line %q, exit status %d", last, status)
 		}
@@ -80,7 +82,7 @@ func TestTheDemoObservesEveryArrowAndFailsWhenItIsLiedTo(t *testing.T) {
 	// As in Azure: no key is told to anyone, and every connection of orchestrator and
 	// workers to broker and store is TLS.
 	t.Run("with TLS and a managed identity", func(t *testing.T) {
-		lines, status := runDemo(t, bin, "-entra")
+		lines, status := runDemo(t, bin, nil, "-entra")
 		if last := lines[len(lines)-1]; last != "demo: 14/14 arrows observed, 1 effect, 1 transition" || status != 0 {
 			t.Errorf("last line %q, exit status %d", last, status)
 		}
@@ -94,7 +96,7 @@ func TestTheDemoObservesEveryArrowAndFailsWhenItIsLiedTo(t *testing.T) {
 	} {
 		t.Run(lie, func(t *testing.T) {
 			t.Parallel()
-			lines, status := runDemo(t, bin, "-lie", lie)
+			lines, status := runDemo(t, bin, nil, "-lie", lie)
 			if status != 1 {
 				t.Errorf("exit status %d, want 1", status)
 			}
