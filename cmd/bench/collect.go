@@ -28,14 +28,16 @@ func collect(ctx context.Context, stdout io.Writer) error {
 	}), stdout)
 }
 
-// sampled are providers that send one trace in ten to the collector. The exporters read the process's own environment,
+// sampled are providers that send one trace in ten and all metrics to the collector. The exporters read the process's own environment,
 // so that is where they are told.
 func sampled(ctx context.Context, collector *measure.Server) (telemetry.Providers, error) {
 	for name, value := range map[string]string{
-		"OTEL_EXPORTER_OTLP_TRACES_ENDPOINT": "http://" + collector.Control + "/v1/traces",
-		"OTEL_EXPORTER_OTLP_TRACES_PROTOCOL": "http/protobuf",
-		"OTEL_TRACES_SAMPLER":                "parentbased_traceidratio",
-		"OTEL_TRACES_SAMPLER_ARG":            "0.1",
+		"OTEL_EXPORTER_OTLP_ENDPOINT": "http://" + collector.Control,
+		"OTEL_EXPORTER_OTLP_PROTOCOL": "http/protobuf",
+		"OTEL_LOGS_EXPORTER":          "none",
+		"OTEL_METRIC_EXPORT_INTERVAL": "1000",
+		"OTEL_TRACES_SAMPLER":         "parentbased_traceidratio",
+		"OTEL_TRACES_SAMPLER_ARG":     "0.1",
 	} {
 		if err := os.Setenv(name, value); err != nil {
 			return telemetry.Providers{}, fmt.Errorf("switch traces on: %w", err)

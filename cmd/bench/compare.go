@@ -76,7 +76,7 @@ func (b *bench) compareWorker(ctx context.Context) (err error) {
 		&variant{name: "ideal", than: "bare", make: func() (loop, error) { return newByHand(s, slots, true, silent) }},
 		&variant{name: "worker", than: "ideal", make: func() (loop, error) { return newProduct(s, slots, silent, quiet()) }},
 		&variant{name: "worker, log", than: "worker", make: func() (loop, error) { return newProduct(s, slots, silent, loud()) }},
-		&variant{name: "worker, traces", than: "worker", make: func() (loop, error) {
+		&variant{name: "worker, telemetry", than: "worker", make: func() (loop, error) {
 			traces, err := sampled(ctx, collector)
 			if err != nil {
 				return nil, err
@@ -89,6 +89,7 @@ func (b *bench) compareWorker(ctx context.Context) (err error) {
 	}
 	b.share("worker", "ideal", measure.AtLeast(0.95))
 	b.share("worker", "bare", measure.Goal{})
+	b.share("worker, telemetry", "worker", measure.AtLeast(0.95))
 	return nil
 }
 

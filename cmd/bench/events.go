@@ -184,7 +184,7 @@ func newProjection(ctx context.Context, s *site) (*projection, error) {
 	}
 	d := horizon.Defaults()
 	p := &projection{settled: &tally{}, applied: &atomic.Int64{}}
-	providers.Metrics = provider{tally: p.settled}
+	providers.Metrics = provider{providers.Metrics, p.settled}
 	throttle := servicebus.NewThrottle()
 	if p.out, err = s.connect(providers, quiet(), throttle.Pull); err != nil {
 		return nil, err

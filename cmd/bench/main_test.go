@@ -43,7 +43,7 @@ func TestEveryRowIsMeasured(t *testing.T) {
 	}
 	for _, name := range []string{
 		"bare: throughput", "ideal: client", "worker: throughput", "worker: allocations", "worker: allocated", "worker, log: client",
-		"worker, traces: server", "worker, share of ideal", "worker, share of bare by processor time",
+		"worker, telemetry: server", "worker, telemetry, share of worker", "worker, share of ideal", "worker, share of bare by processor time",
 		"worker, 1 at once: throughput", "worker, 256 at once: client", "worker's program: memory, 500 tasks in flight",
 		"orchestrator, 8 requests at once: half are created within", "orchestrator, 64 requests at once: creations",
 		"orchestrator, newest 50 of 120: half of the answers within",

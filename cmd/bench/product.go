@@ -44,7 +44,7 @@ func newProduct(s *site, slots int, providers telemetry.Providers, log *slog.Log
 	d := horizon.Defaults()
 	own := d.Worker
 	p := &product{settled: &tally{}, transport: downstream.NewTransport(), traces: providers.Shutdown}
-	providers.Metrics = provider{tally: p.settled}
+	providers.Metrics = provider{providers.Metrics, p.settled}
 	throttle := servicebus.NewThrottle()
 	var err error
 	if p.out, err = s.connect(providers, log, throttle.Pull); err != nil {
@@ -56,7 +56,12 @@ func newProduct(s *site, slots int, providers telemetry.Providers, log *slog.Log
 	}
 	handler, err := handlerAt(s, downstream.Options{
 		Transport: p.transport, UserAgent: "bench", Propagator: providers.Propagator, Tracer: providers.Traces.Tracer("oneeffect/downstream"),
+		Meter: providers.Metrics.Meter("oneeffect/downstream"),
 	})
+	if err != nil {
+		return nil, err
+	}
+	counters, err := worker.NewCounters(providers.Metrics.Meter("oneeffect/worker"))
 	if err != nil {
 		return nil, err
 	}
@@ -71,7 +76,7 @@ func newProduct(s *site, slots int, providers telemetry.Providers, log *slog.Log
 		Handlers: map[string]message.Handler{taskType: handler},
 		Publish:  events.Send,
 		BusyWait: own.BusyWait.Value, PublishTimeout: own.PublishTimeout.Value, SettleTimeout: own.SettleTimeout.Value, KeyMargin: own.KeyMargin.Value,
-		Log: log,
+		Log: log, Counters: counters,
 	}
 	p.receiver = servicebus.Receiver{
 		Client: p.out.ServiceBus, Queue: message.Tasks, Slots: slots, LockDuration: d.Tasks.Lock.Value,

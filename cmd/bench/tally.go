@@ -6,7 +6,6 @@ import (
 	"sync"
 
 	"go.opentelemetry.io/otel/metric"
-	nometric "go.opentelemetry.io/otel/metric/noop"
 )
 
 // tally hears of settlements by the product's own counter of them, so that nobody has to ask whether work is done.
@@ -52,38 +51,42 @@ func (t *tally) settled(n int) {
 	}
 }
 
-// The counters of a tally: one counts for it, all others nothing.
+// The counters of a tally: one counts for it, and all of them as they would without it.
 type (
 	provider struct {
-		nometric.MeterProvider
+		metric.MeterProvider
 		tally *tally
 	}
 	meter struct {
-		nometric.Meter
+		metric.Meter
 		tally *tally
 	}
 	counter struct {
-		nometric.Int64Counter
+		metric.Int64Counter
 		tally *tally
 	}
 )
 
-func (p provider) Meter(string, ...metric.MeterOption) metric.Meter { return meter{tally: p.tally} }
+func (p provider) Meter(name string, options ...metric.MeterOption) metric.Meter {
+	return meter{p.MeterProvider.Meter(name, options...), p.tally}
+}
 
 // Enabled: it counts.
 func (counter) Enabled(context.Context) bool { return true }
 
 func (m meter) Int64Counter(name string, options ...metric.Int64CounterOption) (metric.Int64Counter, error) {
+	own, err := m.Meter.Int64Counter(name, options...)
 	if name == "oneeffect.servicebus.settlements" {
-		return counter{tally: m.tally}, nil
+		return counter{own, m.tally}, err
 	}
-	return m.Meter.Int64Counter(name, options...)
+	return own, err
 }
 
-func (c counter) Add(_ context.Context, n int64, options ...metric.AddOption) {
+func (c counter) Add(ctx context.Context, n int64, options ...metric.AddOption) {
 	attributes := metric.NewAddConfig(options).Attributes()
 	if failed, _ := attributes.Value("failed"); failed.AsBool() {
 		c.tally.fail(errors.New("a task was not settled"))
 	}
+	c.Int64Counter.Add(ctx, n, options...)
 	c.tally.settled(int(n))
 }

@@ -3,7 +3,9 @@ package downstream
 import (
 	"context"
 	"net/http"
+	"slices"
 	"strconv"
+	"sync"
 	"time"
 
 	"go.opentelemetry.io/otel/attribute"
@@ -25,10 +27,11 @@ type watched struct {
 	duration httpconv.ClientRequestDuration
 	says     []attribute.KeyValue // of every span
 	measured []attribute.KeyValue // and of every measurement
+	known    *sync.Map            // of statuses: the options for it
 }
 
 func (h *caller) watch(o Options) error {
-	h.tracer = o.Tracer
+	h.tracer, h.known = o.Tracer, new(sync.Map)
 	if h.tracer == nil {
 		h.tracer = notrace.Tracer{}
 	}
@@ -79,7 +82,12 @@ func (h *watched) ended(ctx context.Context, span trace.Span, began time.Time, s
 	if status == 0 || status >= http.StatusBadRequest {
 		says = append(says, semconv.ErrorTypeKey.String(class))
 	}
-	h.duration.Inst().Record(ctx, time.Since(began).Seconds(), metric.WithAttributes(append(says, h.measured...)...))
+	options, ok := h.known.Load(status)
+	if !ok {
+		set := attribute.NewSet(slices.Concat(says, h.measured)...)
+		options, _ = h.known.LoadOrStore(status, []metric.RecordOption{metric.WithAttributeSet(set)})
+	}
+	h.duration.Inst().Record(ctx, time.Since(began).Seconds(), options.([]metric.RecordOption)...)
 	if !recording {
 		return
 	}

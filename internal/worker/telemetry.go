@@ -3,6 +3,7 @@ package worker
 import (
 	"context"
 	"errors"
+	"sync"
 
 	"go.opentelemetry.io/otel/attribute"
 	"go.opentelemetry.io/otel/codes"
@@ -36,11 +37,13 @@ type Counters struct {
 	renewals   metric.Int64Counter
 	unknown    metric.Int64Counter
 	panics     metric.Int64Counter
+
+	known *sync.Map // of series: the options for it
 }
 
 // NewCounters makes them.
 func NewCounters(meter metric.Meter) (Counters, error) {
-	var c Counters
+	c := Counters{known: new(sync.Map)}
 	var errs [5]error
 	c.deliveries, errs[0] = meter.Int64Counter("oneeffect.worker.deliveries", metric.WithUnit("{delivery}"),
 		metric.WithDescription("Deliveries by verdict, and by what is to become of their messages."))
@@ -55,34 +58,46 @@ func NewCounters(meter metric.Meter) (Counters, error) {
 	return c, errors.Join(errs[:]...)
 }
 
-// count adds one, if anybody counts. What is counted by is made only then.
-func count(ctx context.Context, in metric.Int64Counter, by func() []attribute.KeyValue) {
-	if in != nil && in.Enabled(ctx) {
-		in.Add(ctx, 1, metric.WithAttributes(by()...))
+// series is what counts differ by. There are as many as verdicts, settlements, outcomes
+// and task types, so what they are counted by is made once for each.
+type series struct{ one, other attribute.KeyValue }
+
+// count adds one, if anybody counts.
+func (c Counters) count(ctx context.Context, in metric.Int64Counter, by series) {
+	if in == nil || !in.Enabled(ctx) {
+		return
 	}
+	options, ok := c.known.Load(by)
+	if !ok {
+		says := []attribute.KeyValue{by.one}
+		if by.other.Valid() {
+			says = append(says, by.other)
+		}
+		options, _ = c.known.LoadOrStore(by, []metric.AddOption{metric.WithAttributeSet(attribute.NewSet(says...))})
+	}
+	in.Add(ctx, 1, options.([]metric.AddOption)...)
 }
 
 // Renewed counts a renewal, for the desk of claims.
 func (c Counters) Renewed(ctx context.Context, err error) {
-	count(ctx, c.renewals, func() []attribute.KeyValue {
-		if err != nil {
-			return []attribute.KeyValue{keyOutcome.String("failed")}
-		}
-		return []attribute.KeyValue{keyOutcome.String("renewed")}
-	})
+	outcome := "renewed"
+	if err != nil {
+		outcome = "failed"
+	}
+	c.count(ctx, c.renewals, series{one: keyOutcome.String(outcome)})
 }
 
 // Fenced counts a write that found a newer grant, for the desk of claims.
 func (c Counters) Fenced(ctx context.Context) {
-	count(ctx, c.claims, func() []attribute.KeyValue { return []attribute.KeyValue{keyOutcome.String("fenced")} })
+	c.count(ctx, c.claims, series{one: keyOutcome.String("fenced")})
 }
 
 func (c Counters) unknownOutcome(ctx context.Context, taskType string) {
-	count(ctx, c.unknown, func() []attribute.KeyValue { return []attribute.KeyValue{keyType.String(taskType)} })
+	c.count(ctx, c.unknown, series{one: keyType.String(taskType)})
 }
 
 func (c Counters) panicked(ctx context.Context, taskType string) {
-	count(ctx, c.panics, func() []attribute.KeyValue { return []attribute.KeyValue{keyType.String(taskType)} })
+	c.count(ctx, c.panics, series{one: keyType.String(taskType)})
 }
 
 // claimed says in the delivery's span and counts what came of asking for the claim.
@@ -97,7 +112,7 @@ func (w *Worker) claimed(ctx context.Context, v claim.Verdict, err error) {
 	if v.Kind == claim.Granted && known && before.End == claim.EndExpired {
 		outcome = "takeover"
 	}
-	count(ctx, w.Counters.claims, func() []attribute.KeyValue { return []attribute.KeyValue{keyOutcome.String(outcome)} })
+	w.Counters.count(ctx, w.Counters.claims, series{one: keyOutcome.String(outcome)})
 	span := trace.SpanFromContext(ctx)
 	if !span.IsRecording() {
 		return
@@ -127,9 +142,7 @@ func (w *Worker) told(ctx context.Context, v claim.Verdict, s message.Settlement
 	if err != nil {
 		verdict = "error"
 	}
-	count(ctx, w.Counters.deliveries, func() []attribute.KeyValue {
-		return []attribute.KeyValue{keyVerdict.String(verdict), keySettlement.String(s.Action.String())}
-	})
+	w.Counters.count(ctx, w.Counters.deliveries, series{keyVerdict.String(verdict), keySettlement.String(s.Action.String())})
 	span := trace.SpanFromContext(ctx)
 	if !span.IsRecording() {
 		return
