@@ -1,7 +1,7 @@
 // Package internal_test holds the architecture: which package may import which,
 // as data, and a test that reads the tree and says where it differs.
 //
-//	cmd ──▶ story ──▶ guards ──▶ message
+//	cmd ──▶ story ──▶ guards ──▶ message     (diagram: the story's picture, pure)
 //	 │                  ▲           ▲
 //	 └────▶ adapters ───┴───────────┘         emulator: knows none of them
 //
@@ -30,9 +30,13 @@ var rings = map[string]ring{
 		may: []string{"leaf"}, not: impure,
 		rule: "a guard decides purely: it knows messages only, and does no I/O and no logging",
 	},
+	"picture": {
+		may: []string{"guard", "leaf"}, not: impure,
+		rule: "a picture is drawn from what is given: it knows the guards' words, and does no I/O and no logging",
+	},
 	"story": {
-		may: []string{"guard", "leaf"}, not: []string{"flag", "net", "os", "os/signal"},
-		rule: "the story knows guards and messages only",
+		may: []string{"picture", "guard", "leaf"}, not: []string{"flag", "net", "os", "os/signal"},
+		rule: "the story knows guards and messages only, and the picture that it shows of itself",
 	},
 	"adapter": {
 		may: []string{"guard", "leaf"}, not: onlyCommands,
@@ -55,7 +59,7 @@ var rings = map[string]ring{
 		rule: "access finds out who asks, and tells the story, which says what they may",
 	},
 	"command": {
-		may:  []string{"access", "process", "story", "adapter", "guard", "leaf", "support", "evidence"},
+		may:  []string{"access", "process", "story", "picture", "adapter", "guard", "leaf", "support", "evidence"},
 		rule: "a command wires what stands in internal/ and never the emulator, which it starts as a process or reaches over the wire",
 	},
 	"worker's benchmark": {
@@ -105,6 +109,8 @@ var architecture = []row{
 	{pkg: "internal/claim", ring: "guard"},
 	{pkg: "internal/execution", ring: "guard"},
 	{pkg: "internal/receipt", ring: "guard"},
+
+	{pkg: "internal/diagram", ring: "picture"},
 
 	{pkg: "internal/worker", ring: "story"},
 	{pkg: "internal/orchestrator", ring: "story"},

@@ -9,84 +9,10 @@ import (
 	"time"
 
 	"oneeffect/internal/claim"
+	"oneeffect/internal/diagram"
 	"oneeffect/internal/execution"
 	"oneeffect/internal/message"
 )
-
-// timeline is what GET …/timeline answers: what stands, and how it came to that.
-// The names are the API's own, so that a picture drawn from it outlives a change of
-// the documents.
-type timeline struct {
-	ExecutionID string             `json:"executionId"`
-	Type        string             `json:"type"`
-	Status      execution.Status   `json:"status"`
-	Run         int                `json:"run"`
-	TraceID     string             `json:"traceId,omitzero"`
-	CreatedAt   time.Time          `json:"createdAt"`
-	EndedAt     time.Time          `json:"endedAt,omitzero"`
-	Deadline    time.Time          `json:"deadline"`
-	NotAfter    time.Time          `json:"notAfter"`
-	Asserted    bool               `json:"asserted"`
-	Result      *execution.Result  `json:"result,omitzero"`
-	Failure     *execution.Failure `json:"failure,omitzero"`
-	Claim       *claimView         `json:"claim,omitzero"` // none: nobody has taken the task yet
-	Dispatches  []dispatched       `json:"dispatches"`
-	Redispatch  *redispatched      `json:"redispatched,omitzero"` // none: its run was never sent again for its age
-	Entries     []moment           `json:"entries"`
-}
-
-// claimView is a claim as the API shows it.
-type claimView struct {
-	Status       claim.Status      `json:"status"`
-	Run          int               `json:"run"`
-	Fence        int64             `json:"fence"`
-	Owner        string            `json:"owner"`
-	LeaseSeconds int               `json:"leaseSeconds"`
-	AgeSeconds   int64             `json:"ageSeconds"` // since its last write, by the store's clock
-	Keyed        bool              `json:"keyed"`
-	KeylessStep  string            `json:"keylessStep,omitzero"`
-	CallStarted  bool              `json:"callStarted"`
-	Released     bool              `json:"released"`
-	Starts       int               `json:"starts"`
-	Answered     int               `json:"answered"`
-	FirstCallAt  time.Time         `json:"firstCallAt,omitzero"`
-	NotBefore    time.Time         `json:"notBefore,omitzero"`
-	Steps        map[string]string `json:"steps,omitzero"` // the results of those that are made
-	ResultRef    string            `json:"resultRef,omitzero"`
-	Reason       string            `json:"reason,omitzero"`
-	Description  string            `json:"description,omitzero"`
-	Outcome      string            `json:"outcome,omitzero"`
-}
-
-// dispatched is the task message of one run.
-type dispatched struct {
-	Run       int    `json:"run"`
-	MessageID string `json:"messageId"`
-	State     string `json:"state"` // waiting: it stands in the outbox; sent: it does not any more
-}
-
-// redispatched is how often the task of a run was sent again since nobody worked on it
-// (E5).
-type redispatched struct {
-	Run        int   `json:"run"`
-	Times      int   `json:"times"`
-	AgeSeconds int64 `json:"ageSeconds"` // since the last time, by the store's clock
-}
-
-// moment is one entry of the history of an execution, or one grant of its claim.
-type moment struct {
-	At     time.Time        `json:"at,omitzero"`
-	Source string           `json:"source"` // execution or claim
-	What   string           `json:"what"`
-	Run    int              `json:"run,omitzero"`
-	Fence  int64            `json:"fence,omitzero"`
-	By     string           `json:"by,omitzero"`    // of the execution: who asked
-	From   execution.Status `json:"from,omitzero"`  // of the execution
-	To     execution.Status `json:"to,omitzero"`    // of the execution
-	Owner  string           `json:"owner,omitzero"` // of the claim: pod / process / grant
-	End    string           `json:"end,omitzero"`   // of the claim: how the grant ended
-	Detail string           `json:"detail,omitzero"`
-}
 
 func (o *Orchestrator) timeline(w http.ResponseWriter, r *http.Request) {
 	id, err := executionID(r)
@@ -107,7 +33,7 @@ func (o *Orchestrator) timeline(w http.ResponseWriter, r *http.Request) {
 		o.fail(w, r, err)
 		return
 	}
-	t := timeline{
+	t := diagram.Timeline{
 		ExecutionID: id, Type: e.Type, Status: e.Status, Run: e.Run, TraceID: traceID(e.TraceParent),
 		CreatedAt: e.CreatedAt, EndedAt: e.EndedAt, Deadline: e.Deadline, NotAfter: e.NotAfter, Asserted: e.Asserted,
 		Result: e.Result, Failure: e.Failure, Dispatches: dispatches(e, waiting), Redispatch: again, Entries: entries(e.History, nil),
@@ -134,12 +60,12 @@ func (o *Orchestrator) waiting(ctx context.Context, e execution.Execution) ([]ex
 	return entries, err
 }
 
-func (o *Orchestrator) redispatched(ctx context.Context, id string) (*redispatched, error) {
+func (o *Orchestrator) redispatched(ctx context.Context, id string) (*diagram.Redispatch, error) {
 	counted, err := o.Store.Redispatched(ctx, id)
 	if errors.Is(err, message.ErrNotFound) {
 		return nil, nil
 	}
-	return &redispatched{counted.Redispatch.Run, counted.Redispatch.Count, int64(counted.Age / time.Second)}, err
+	return &diagram.Redispatch{Run: counted.Redispatch.Run, Times: counted.Redispatch.Count, AgeSeconds: int64(counted.Age / time.Second)}, err
 }
 
 // claimOf reads an execution's claim; nil: there is none.
@@ -151,9 +77,9 @@ func (o *Orchestrator) claimOf(ctx context.Context, id string) (*claim.Stored, e
 	return &held, err
 }
 
-func viewOf(s claim.Stored) *claimView {
+func viewOf(s claim.Stored) *diagram.Claim {
 	c := s.Claim
-	v := &claimView{
+	v := &diagram.Claim{
 		Status: c.Status, Run: c.Run, Fence: c.Fence, Owner: c.Owner, LeaseSeconds: c.LeaseSeconds, AgeSeconds: int64(s.Age / time.Second),
 		Keyed: c.Keyed, KeylessStep: c.KeylessStep, CallStarted: c.CallStarted, Released: c.Released,
 		Starts: c.Starts, Answered: c.Answered, FirstCallAt: c.FirstCallAt, NotBefore: c.NotBefore,
@@ -175,15 +101,15 @@ func viewOf(s claim.Stored) *claimView {
 
 // dispatches are the task messages of all runs. A run that has begun has had one; an
 // orchestration has none, and each of its parts its own.
-func dispatches(e execution.Execution, waiting []execution.Entry) []dispatched {
-	list := make([]dispatched, 0, e.Run)
+func dispatches(e execution.Execution, waiting []execution.Entry) []diagram.Dispatch {
+	list := make([]diagram.Dispatch, 0, e.Run)
 	if len(e.Tasks) > 0 {
 		return list
 	}
 	for run := 1; run <= min(e.Run, execution.MaxRuns); run++ {
-		d := dispatched{Run: run, MessageID: message.TaskMessageID(e.ExecutionID, run), State: "sent"}
+		d := diagram.Dispatch{Run: run, MessageID: message.TaskMessageID(e.ExecutionID, run), State: diagram.DispatchSent}
 		if slices.ContainsFunc(waiting, func(w execution.Entry) bool { return w.Run == run }) {
-			d.State = "waiting"
+			d.State = diagram.DispatchWaiting
 		}
 		list = append(list, d)
 	}
@@ -193,15 +119,15 @@ func dispatches(e execution.Execution, waiting []execution.Entry) []dispatched {
 // entries merges what happened to an execution and to its claim by time. Each of the
 // two stays in its own order, whatever the clocks that wrote it said. A grant without
 // a time is an operator's: it stands before what the execution became by its fence.
-func entries(history []execution.Note, attempts []claim.Attempt) []moment {
-	merged := make([]moment, 0, len(history)+len(attempts))
+func entries(history []execution.Note, attempts []claim.Attempt) []diagram.Moment {
+	merged := make([]diagram.Moment, 0, len(history)+len(attempts))
 	for _, n := range history {
 		for len(attempts) > 0 && before(attempts[0], n) {
 			merged = append(merged, granted(attempts[0]))
 			attempts = attempts[1:]
 		}
-		merged = append(merged, moment{
-			At: n.At, Source: "execution", What: n.What, Run: n.Run, Fence: n.Fence, By: n.By, From: n.From, To: n.To, Detail: n.Detail,
+		merged = append(merged, diagram.Moment{
+			At: n.At, Source: diagram.FromExecution, What: n.What, Run: n.Run, Fence: n.Fence, By: n.By, From: n.From, To: n.To, Detail: n.Detail,
 		})
 	}
 	for _, a := range attempts {
@@ -217,8 +143,8 @@ func before(a claim.Attempt, n execution.Note) bool {
 	return a.At.Before(n.At)
 }
 
-func granted(a claim.Attempt) moment {
-	return moment{At: a.At, Source: "claim", What: "granted", Fence: a.Fence, Owner: a.Owner, End: a.End}
+func granted(a claim.Attempt) diagram.Moment {
+	return diagram.Moment{At: a.At, Source: diagram.FromClaim, What: "granted", Fence: a.Fence, Owner: a.Owner, End: a.End}
 }
 
 // traceID is the second part of a W3C traceparent.
