@@ -35,7 +35,8 @@ func (p programs) capture(ctx context.Context, stdout, stderr io.Writer) ([]enve
 	server := &http.Server{Handler: &in, ReadHeaderTimeout: 5 * time.Second}
 	served := make(chan error, 1)
 	go func() { served <- server.Serve(listener) }()
-	defer func() { _ = server.Close(); <-served }()
+	defer func() { <-served }()
+	defer server.Close()
 
 	otlp, stop, err := p.startCollector(ctx, "http://"+listener.Addr().String()+"/", stderr)
 	if err != nil {

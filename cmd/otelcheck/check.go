@@ -147,7 +147,7 @@ func (f *findings) spans(inside []envelope, root envelope) {
 func operationsOf(all []envelope, first string) int {
 	found := map[string]bool{}
 	for _, e := range all {
-		if e.isSpan() && e.Data.BaseData.Properties["oneeffect.task"] == task && !(e.operation() != first && linksTo(e, first, "")) {
+		if e.isSpan() && e.Data.BaseData.Properties["oneeffect.task"] == task && (e.operation() == first || !linksTo(e, first, "")) {
 			found[e.operation()] = true
 		}
 	}

@@ -74,7 +74,7 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 	}
 	fmt.Fprintln(stdout, found.summary())
 	if len(found.problems) > 0 {
-		return errors.New("Application Insights would not be told what docs/tracing.md says")
+		return errors.New("not all that docs/tracing.md says would reach Application Insights")
 	}
 	return nil
 }

@@ -54,7 +54,7 @@ func (a address) Write(line []byte) (int, error) {
 }
 
 func TestProfilesAreShownToThisMachineAlone(t *testing.T) {
-	log := slog.New(slog.NewTextHandler(io.Discard, nil))
+	log := slog.New(slog.DiscardHandler)
 	for _, wide := range []string{"0.0.0.0:0", "[::]:0", ":0"} {
 		if err := (&Settings{profile: wide}).Profile(t.Context(), log); err == nil || !strings.Contains(err.Error(), "no loopback address") {
 			t.Errorf("-pprof %s: %v", wide, err)
