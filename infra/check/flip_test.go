@@ -224,7 +224,7 @@ func processFlips() []flip {
 	for name, port := range map[string]string{"orchestrator": "8080", "projector": "8083"} {
 		prefix := "ONEEFFECT_" + strings.ToUpper(name) + "_LISTEN"
 		all = append(all,
-			flip{apps, prefix, port, "9000"}, flip{apps, "resource " + name + " '", "targetPort: " + port, "targetPort: 9000"},
+			flip{apps, prefix, port, "9000"}, flip{apps, "resource " + name + " '", ": " + port, ": 9000"},
 			flip{apps, "var " + name + "Probes", "port: " + port, "port: 9000"}, flip{apps, "var " + name + "Probes", "/livez", "/alive"}, flip{apps, "var " + name + "Probes", "/readyz", "/ready"},
 			flip{base + name + ".yaml", prefix, port, "9000"}, flip{base + name + ".yaml", "containerPort", port, "9000"}, flip{base + name + ".yaml", "kind: Service\n", port, "9000"},
 			flip{base + name + ".yaml", "", "path: /readyz", "path: /ready"}, flip{base + "network.yaml", name + "-called", "port: " + port, "port: 9000"},

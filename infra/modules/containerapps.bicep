@@ -264,7 +264,7 @@ resource orchestrator 'Microsoft.App/containerApps@2026-01-01' = {
       secrets: []
       ingress: {
         external: true
-        targetPort: 8080
+        targetPort: empty(orchestratorImage) ? 80 : 8080
         transport: 'http'
         allowInsecure: false
       }
@@ -328,7 +328,7 @@ resource projector 'Microsoft.App/containerApps@2026-01-01' = {
       secrets: empty(webhookSource) ? [] : [{ name: 'webhook', value: webhookSecret }]
       ingress: {
         external: true
-        targetPort: 8083
+        targetPort: empty(projectorImage) ? 80 : 8083
         transport: 'http'
         allowInsecure: false
       }
