@@ -280,6 +280,8 @@ func otherFlips() []flip {
 		{"Dockerfile", "", "./cmd/projector", "./cmd/project"}, {"Dockerfile", "", "--from=build ", "--from=builder "},
 		{azure + "kustomization.yaml", "", "fieldPath: data.ONEEFFECT_SERVICEBUS_NAME", "fieldPath: data.ONEEFFECT_SERVICEBUS_HOST"},
 		{azure + "kustomization.yaml", "", "fieldPath: data.ONEEFFECT_SCALER_CLIENT_ID", "fieldPath: data.ONEEFFECT_WORKER_CLIENT_ID"}, {azure + "scaling.yaml", "authenticationRef:", "name: scaler", "name: scaled"},
+		{"infra/collector/config.yaml", "", ":-0.0.0.0:4318}", ":-0.0.0.0:4319}"}, {"infra/collector/go.mod", "", "exporter/azuremonitorexporter v0.161.0", "exporter/azuremonitorexporter v0.160.0"},
+		{apps, "resource collector", "targetPort: 4318", "targetPort: 4317"},
 		{"infra/main.bicep", "module servicebus", "scalerPrincipalId: ", "scalePrincipalId: "}, {"infra/main.bicep", "", "identities.outputs.workerId", "identities.outputs.workId"},
 		{"infra/main.bicep", "", "output ONEEFFECT_SERVICEBUS_HOST", "output ONEEFFECT_HOST"}, {"infra/main.bicep", "", "'modules/registry.bicep'", "'modules/register.bicep'"},
 		{"infra/main.bicep", "", "location: location", "location: place"}, {"infra/modules/registry.bicep", "", "param location string", "param location string\nparam extra string"},

@@ -60,11 +60,11 @@ func (w *world) images() error {
 			w.problem("Dockerfile", "%s is built, and is no package", m[1])
 		}
 	}
-	version := goImage.FindStringSubmatch(dockerfile)
+	builder := goImage.FindStringSubmatch(dockerfile)
 	for name, content := range w.tree {
 		for _, m := range goVersion.FindAllStringSubmatch(content, -1) {
-			if path.Dir(name) == ".github/workflows" && (version == nil || m[1] != version[1]) {
-				w.problem(name, "go-version is %s, and the Dockerfile builds with %v", m[1], version)
+			if path.Dir(name) == ".github/workflows" && (builder == nil || m[1] != builder[1]) {
+				w.problem(name, "go-version is %s, and the Dockerfile builds with %v", m[1], builder)
 			}
 		}
 	}
@@ -77,8 +77,32 @@ func (w *world) images() error {
 	}
 	if len(images) != 2 || images[0] != images[1] {
 		w.problem(appsFile, "the collector's images are %v: one, on both targets", images)
+		return nil
+	}
+	_, version, _ := strings.Cut(images[0], ":")
+	if !strings.Contains(w.tree["infra/collector/go.mod"], "exporter/azuremonitorexporter v"+version+"\n") {
+		w.problem(appsFile, "the collector is %s, and another version was verified in infra/collector", version)
+	}
+	var config object
+	if err := yaml.Unmarshal([]byte(w.tree["infra/collector/config.yaml"]), &config); err != nil {
+		return fmt.Errorf("infra/collector/config.yaml: %w", err)
+	}
+	listens := text(config, "receivers", "otlp", "protocols", "http", "endpoint") // ${env:NAME:-address}
+	for _, port := range []string{text(named(w.overlays[azure], "Service", "collector"), "spec", "ports", "0", "port"), w.collectorPort()} {
+		if !strings.HasSuffix(strings.TrimSuffix(listens, "}"), ":"+port) {
+			w.problem("infra/collector/config.yaml", "it listens at %s for OTLP by HTTP, and processes send to %s", listens, port)
+		}
 	}
 	return nil
+}
+
+// collectorPort is where the environment's ingress leads to.
+func (w *world) collectorPort() string {
+	f := w.bicep[appsFile]
+	if d := f.Symbol("collector"); d != nil {
+		return f.Text(d.Body, "properties", "configuration", "ingress", "targetPort")
+	}
+	return ""
 }
 
 // services: azd deploys the processes that Bicep has made places for.
