@@ -357,8 +357,8 @@ var ofWork = []variant{
 	},
 	{
 		"P4", "the message's id is in the key", "projector/projector.go",
-		`	decision, err := p.Inventory.Record(`, `	event.Key += d.MessageID
-	decision, err := p.Inventory.Record(`,
+		`		decision, err := p.Inventory.Record(`, `		e.Key += d.MessageID
+		decision, err := p.Inventory.Record(`,
 		"projector.TestATransportIDDecidesNothing",
 	},
 	{
