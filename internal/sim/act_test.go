@@ -12,9 +12,12 @@ import (
 	"time"
 
 	"oneeffect/emulator/control"
+	"oneeffect/emulator/inprocess"
 	"oneeffect/internal/message"
 	"oneeffect/internal/servicebus"
 
+	"github.com/Azure/azure-sdk-for-go/sdk/azcore"
+	"github.com/Azure/azure-sdk-for-go/sdk/messaging/azservicebus/admin"
 	"github.com/go-json-experiment/json/jsontext"
 )
 
@@ -72,6 +75,8 @@ func (pl *player) goWrong(s step) {
 		}
 		pl.count(s.Kind)
 		pl.in(s.For, func() { pl.hub.EndLag(s.Entity) })
+	case changes, disables:
+		pl.alter(s)
 	case purges:
 		pl.steal(s, tasks, message.Done())
 	case givesUp:
@@ -188,6 +193,55 @@ func (pl *player) steal(s step, from servicebus.Receiver, as message.Settlement)
 			}
 		}
 	})
+}
+
+// alter changes an entity, which detaches everybody from it; or disables it for a
+// while, so that nobody may attach.
+func (pl *player) alter(s step) {
+	set := func(status admin.EntityStatus) {
+		transport := inprocess.Transport(pl.broker.Admin())
+		defer transport.Close()
+		client, err := admin.NewClientFromConnectionString(connection, &admin.ClientOptions{ClientOptions: azcore.ClientOptions{Transport: transport}})
+		if err == nil {
+			err = setStatus(client, s.Entity, status)
+		}
+		if err != nil {
+			pl.wrong(fmt.Sprintf("%s %s: %v", s.Kind, s.Entity, err))
+		}
+	}
+	pl.count(s.Kind)
+	if s.Kind == changes {
+		set(admin.EntityStatusActive)
+		return
+	}
+	set(admin.EntityStatusDisabled)
+	pl.aside.Go(func() {
+		select {
+		case <-time.After(s.For):
+		case <-pl.ctx.Done():
+		}
+		set(admin.EntityStatusActive)
+	})
+}
+
+// setStatus changes a queue or topic by the management API.
+func setStatus(client *admin.Client, entity string, status admin.EntityStatus) error {
+	if entity == message.Tasks {
+		stands, err := client.GetQueue(context.Background(), entity, nil)
+		if err != nil {
+			return err
+		}
+		stands.Status = &status
+		_, err = client.UpdateQueue(context.Background(), entity, stands.QueueProperties, nil)
+		return err
+	}
+	stands, err := client.GetTopic(context.Background(), entity, nil)
+	if err != nil {
+		return err
+	}
+	stands.Status = &status
+	_, err = client.UpdateTopic(context.Background(), entity, stands.TopicProperties, nil)
+	return err
 }
 
 // orchestratorAPI is that of an orchestrator that runs, if any does.

@@ -138,11 +138,13 @@ const (
 	purges      = "a task's message is taken by somebody else"
 	givesUp     = "a task's message is given up"
 	buries      = "an event is dead-lettered by somebody else"
+	changes     = "an entity is changed"
+	disables    = "an entity is disabled for a while"
 )
 
 var otherKinds = []string{
 	kills, kills, killsAt, killsAt, killsAt, killsAt, killsLate, killsLate, pauses, pauses, pauses, terminates,
-	jumpsWorker, jumpsAhead, jumpsBack, lagsCommits, lagsTime, purges, purges, purges, givesUp, givesUp, buries, buries,
+	jumpsWorker, jumpsAhead, jumpsBack, lagsCommits, lagsTime, purges, purges, purges, givesUp, givesUp, buries, buries, changes, disables,
 }
 
 var containers = []string{"claims", "executions", "inventory"}
@@ -181,6 +183,8 @@ func (c *choice) fault() step {
 		s.Entity, s.N = containers[c.IntN(len(containers))], 1+c.IntN(4)
 	case lagsTime:
 		s.Entity, s.Jump = containers[c.IntN(len(containers))], c.time(second, 10*second)
+	case changes, disables:
+		s.Entity = []string{message.Tasks, message.TaskEvents, message.Reservations}[c.IntN(3)]
 	case purges, givesUp, buries:
 		s.For = c.time(30*second, 2*time.Minute)
 	}

@@ -14,10 +14,11 @@ type eventsSeen struct {
 	told      map[string]map[string]uint64 // execution → client → its newest event or copy
 	failures  map[string]bool              // keys of TaskFailed events
 	tasks     map[string]int               // execution → messages in the queue of tasks
+	sent      map[string]bool              // keys of messages that were not scheduled
 }
 
 func newEventsSeen() eventsSeen {
-	return eventsSeen{map[string]uint64{}, map[string]map[string]uint64{}, map[string]bool{}, map[string]int{}}
+	return eventsSeen{map[string]uint64{}, map[string]map[string]uint64{}, map[string]bool{}, map[string]int{}, map[string]bool{}}
 }
 
 func handle(e *control.Event) string {
@@ -46,6 +47,11 @@ func (i *inspection) message(e *control.Event) {
 		i.sent(e, id)
 	case "dead-lettered":
 		i.deadLettered(e, id)
+	case "duplicate-dropped":
+		// A copy that was sent twice is dropped once; one that bears another message's id is lost.
+		if e.Entity == "tasks" && e.Client == "" && i.events.sent[e.Key] {
+			i.broken("S4", "the copy %s of %s is dropped as a duplicate of what it was made of", e.Key, id)
+		}
 	case "settled":
 		i.settled(e, id)
 	}
@@ -58,8 +64,10 @@ func (i *inspection) sent(e *control.Event, id string) {
 		if strings.Contains(e.Key, "/copy/") && isOrchestrator(e.Client) {
 			i.hold("E5")
 		}
-		if e.Kind == "scheduled" {
-			i.hold("W3")
+		if e.Kind == "enqueued" {
+			i.events.sent[e.Key] = true
+		} else {
+			i.hold("W3", "S4")
 		}
 	case "task-events":
 		s := i.claimOf(id)

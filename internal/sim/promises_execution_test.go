@@ -27,7 +27,8 @@ func (i *inspection) transition(v version, c *commit) {
 	parent := len(next.Tasks) > 0
 	outbox := slices.ContainsFunc(c.versions, func(o version) bool { return o.doc != nil && o.doc.Kind == "outbox" })
 	if old == nil {
-		if next.Status != "RUNNING" || next.Run != 1 {
+		whole := i.runs[next.Orchestration] // a part that had not begun when the whole was cancelled begins as CANCELLED
+		if next.Run != 1 || next.Status != "RUNNING" && (next.Status != "CANCELLED" || whole == nil || whole.doc.Status != "CANCELLED") {
 			i.broken("E1", "execution %s begins as %s of run %d", v.id, next.Status, next.Run)
 		}
 		if next.Orchestration == "" && !outbox {

@@ -127,6 +127,8 @@ func newWorld(t *testing.T, change ...func(*brokeremulator.Config)) *world {
 
 var worlds atomic.Int64
 
+const connection = "Endpoint=sb://bus.example;SharedAccessKeyName=RootManageSharedAccessKey;SharedAccessKey=SAS_KEY_VALUE;UseDevelopmentEmulator=true"
+
 func newWorldAt(t *testing.T, hub *control.Hub, p pace, account cosmosemulator.Options, change ...func(*brokeremulator.Config)) *world {
 	file, err := os.Open("../../emulator/config.json")
 	if err != nil {
@@ -189,7 +191,7 @@ func (w *world) connect(id string) (*cosmos.Database, *servicebus.Client) {
 		w.t.Fatal(err)
 	}
 	bus, err := servicebus.Dial(servicebus.Options{
-		ConnectionString: "Endpoint=sb://bus.example;SharedAccessKeyName=RootManageSharedAccessKey;SharedAccessKey=SAS_KEY_VALUE;UseDevelopmentEmulator=true",
+		ConnectionString: connection,
 		ApplicationID:    id,
 		Tracer:           w.tracer,
 		NewConn:          func(ctx context.Context) (net.Conn, error) { return w.broker.Dial(ctx) },
