@@ -53,6 +53,9 @@ variants: ## every promise broken on purpose, and the test that notices
 	@cd internal/variants && go test -variants -parallel=2 -timeout=15m
 	@go test -count=1 ./internal/model -run=TestEveryBrokenRuleIsCaught -args -deep
 
+sim-variants: ## workers, orchestrators and projectors broken on purpose, and the random history that shows it (REWRITE=1: into docs/guarantees.md)
+	@cd internal/variants && go test -count=1 -run=TestEverySimulatedVariantIsCaught -simulated $(if $(REWRITE),-rewrite) -parallel=2 -timeout=60m
+
 model: ## the claim protocol explored: every state within the bounds (FAULTS=2 DELIVERIES=3)
 	@go test -count=1 -timeout=60m ./internal/model -args -deep -faults=$(or $(FAULTS),2) -deliveries=$(or $(DELIVERIES),3)
 
@@ -94,4 +97,4 @@ help:
 	@awk -F ':.*## ' -v late=" $(NOT_BUILT) " '/^[a-z0-9-]+:.*## / { \
 		printf "make %-12s %s%s\n", $$1, $$2, index(late, " " $$1 " ") ? " (not built yet)" : "" }' $(firstword $(MAKEFILE_LIST))
 
-.PHONY: run demo test check conformance crash sim evidence bench variants model fuzz infra-check otel-check k8s-dryrun build fmt lint help $(NOT_BUILT)
+.PHONY: run demo test check conformance crash sim evidence bench variants sim-variants model fuzz infra-check otel-check k8s-dryrun build fmt lint help $(NOT_BUILT)

@@ -244,6 +244,11 @@ func (c *choice) stock() {
 			if c.IntN(3) == 0 {
 				c.event(e, at+c.time(0, 2*time.Minute))
 			}
+			if c.IntN(6) == 0 { // another event of the same version
+				other := e
+				other.Key += ":other"
+				c.event(other, at+c.time(0, 2*time.Minute))
+			}
 			if c.IntN(8) == 0 {
 				e.Quantity += 10
 				c.event(e, at+c.time(0, 2*time.Minute))

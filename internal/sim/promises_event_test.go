@@ -4,6 +4,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	"oneeffect/emulator/control"
 )
@@ -11,6 +12,7 @@ import (
 // eventsSeen is what was seen of messages so far.
 type eventsSeen struct {
 	delivered map[string]uint64            // client, entity and number → first delivery
+	seen      map[string]time.Time         // entity and key → first delivery to anybody
 	told      map[string]map[string]uint64 // execution → client → its newest event or copy
 	failures  map[string]bool              // keys of TaskFailed events
 	tasks     map[string]int               // execution → messages in the queue of tasks
@@ -18,7 +20,7 @@ type eventsSeen struct {
 }
 
 func newEventsSeen() eventsSeen {
-	return eventsSeen{map[string]uint64{}, map[string]map[string]uint64{}, map[string]bool{}, map[string]int{}, map[string]bool{}}
+	return eventsSeen{map[string]uint64{}, map[string]time.Time{}, map[string]map[string]uint64{}, map[string]bool{}, map[string]int{}, map[string]bool{}}
 }
 
 func handle(e *control.Event) string {
@@ -39,6 +41,9 @@ func (i *inspection) message(e *control.Event) {
 	case "delivered":
 		if _, again := i.events.delivered[handle(e)]; !again {
 			i.events.delivered[handle(e)] = e.Seq
+		}
+		if _, again := i.events.seen[e.Entity+" "+e.Key]; !again {
+			i.events.seen[e.Entity+" "+e.Key] = i.now.at
 		}
 		if s := i.claims[id]; e.Entity == "tasks" && s != nil && s.completed {
 			i.hold("C2")

@@ -79,6 +79,25 @@ func (i *inspection) transition(v version, c *commit) {
 	}
 }
 
+// forgotten: an entry of the outbox goes when its message is in the queue, or nobody
+// wants it any more.
+func (i *inspection) forgotten(v version) {
+	e := i.outbox[v.id]
+	delete(i.outbox, v.id)
+	if e == nil || i.events.sent[e.MessageID] {
+		return
+	}
+	task, _, _ := strings.Cut(e.MessageID, "/")
+	x := i.runs[task]
+	another := false
+	for _, other := range i.outbox {
+		another = another || other.MessageID == e.MessageID // a part's own, in its own partition
+	}
+	if x != nil && x.doc.Status == "RUNNING" && x.doc.Run == e.Run && !another {
+		i.broken("E6", "the outbox entry of %s is forgotten, and it was never in the queue", e.MessageID)
+	}
+}
+
 // redispatched: what is alive is left. A replica that lags may hide that, and what is
 // sent then is only a message more.
 func (i *inspection) redispatched(v version) {

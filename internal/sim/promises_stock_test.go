@@ -149,6 +149,8 @@ func (i *inspection) stockDead(e *control.Event) {
 		if receipt == nil || !i.contested(event.Key) || !event.Count && receipt.Delta == -event.Quantity {
 			i.broken("R5", "%s is dead-lettered as a conflict, and its receipt is %+v", e.Key, receipt)
 		}
+	case e.Reason == "UnknownItem" && i.now.at.Sub(i.events.seen[e.Entity+" "+e.Key]) < 5*second:
+		i.broken("P3", "%s is dead-lettered as unknown, and nobody has waited for the beginning of %s", e.Key, event.SKU)
 	case e.Reason == "UnknownItem" && receipt != nil:
 		i.broken("P2", "%s is dead-lettered as unknown, and it has a receipt", e.Key)
 	}

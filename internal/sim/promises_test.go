@@ -44,6 +44,7 @@ type inspection struct {
 	wrote  map[string]control.Event // by the version that a request made
 	claims map[string]*claimSeen
 	runs   map[string]*executionSeen
+	outbox map[string]*document
 	stock  map[string]*stockSeen
 	events eventsSeen
 }
@@ -51,7 +52,7 @@ type inspection struct {
 func inspect(h *history) *inspection {
 	i := &inspection{
 		h: h, held: map[string]int{}, wrote: map[string]control.Event{},
-		claims: map[string]*claimSeen{}, runs: map[string]*executionSeen{}, stock: map[string]*stockSeen{}, events: newEventsSeen(),
+		claims: map[string]*claimSeen{}, runs: map[string]*executionSeen{}, outbox: map[string]*document{}, stock: map[string]*stockSeen{}, events: newEventsSeen(),
 	}
 	for _, e := range h.events {
 		if e.Service == "cosmos" && e.ETagAfter != "" && e.ETagAfter != e.ETagBefore && e.Status < 300 {
@@ -135,6 +136,10 @@ func (i *inspection) commits(c *commit) {
 			i.claimed(v)
 		case v.container == "executions" && v.doc != nil && v.doc.Kind == "execution":
 			i.transition(v, c)
+		case v.container == "executions" && v.doc != nil && v.doc.Kind == "outbox":
+			i.outbox[v.id] = v.doc
+		case v.container == "executions" && v.doc == nil && strings.HasPrefix(v.id, "outbox:"):
+			i.forgotten(v)
 		case v.container == "executions" && v.doc != nil && v.doc.Kind == "redispatch":
 			i.redispatched(v)
 		}

@@ -51,6 +51,7 @@ type document struct {
 
 	// Of executions.
 	ExecutionID   string `json:"executionId"`
+	MessageID     string `json:"messageId"`
 	Asserted      bool   `json:"asserted"`
 	Orchestration string `json:"orchestrationId"`
 	Tasks         []struct {

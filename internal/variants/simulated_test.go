@@ -1,0 +1,288 @@
+package variants
+
+import (
+	"cmp"
+	"context"
+	"flag"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+)
+
+var (
+	simulated = flag.Bool("simulated", false, "build every variant that the simulation catches, and play histories until one fails")
+	rewrite   = flag.Bool("rewrite", false, "with -simulated: write what was measured into docs/guarantees.md")
+)
+
+// within is how many histories at most have to show that something is broken.
+const within = 60
+
+// byHistories are the variants that the simulation catches: of those of the table by
+// what they say, and some that no other test is about.
+var byHistories = []string{
+	"a lease that stands is taken over",
+	"two deliveries in one process share the claim",
+	"a completed claim is granted again",
+	"a completed claim is renewed",
+	"a takeover keeps the fence",
+	"a zombie adopts the grant that it finds",
+	"an owner trusts its lease to the end",
+	"another payload passes",
+	"a fingerprint leaves the payload out",
+	"a takeover counts no start",
+	"a release keeps the start",
+	"holding the claim is taken for having written",
+	"a lost answer is taken for a write",
+	"a grant whose answer was lost is somebody's",
+	"one owner for all grants of a process",
+	"a failure is told before it is written",
+	"a failure is told and dead-lettered, and no claim knows",
+	"a message is settled although its event was not taken",
+	"a keyless call is made without a word in the claim",
+	"a keyless call is made although that word was not proved",
+	"a keyless call is made again after a failure",
+	"the result of a keyless step is not kept",
+	"a replay calls again without a key although nobody vouches",
+	"a keyed call is made after the downstream may have forgotten",
+	"the fence is in the key",
+	"a call goes on after its lease",
+	"waiting spends a delivery",
+	"a second completion is a second transition",
+	"a failure wins over a completion",
+	"an execution fails although its claim may still be granted",
+	"what is alive is sent again too",
+	"an entry is forgotten although its task was not sent",
+	"an execution is resolved and its claim is not",
+	"a cancelled execution is completed after all",
+	"the effect first, and then the receipt",
+	"an equal version passes",
+	"an event is known by its transport id too",
+	"other content is taken for a duplicate",
+	"two events share a receipt",
+	"a gap leaves no trace",
+	"a message is completed although nothing is known",
+	"a conflict is completed",
+	"nobody waits for the beginning of a sku",
+	"the message's id is in the key",
+}
+
+// ownOfHistories are variants of whole rules, which no single test is about.
+var ownOfHistories = []variant{
+	{
+		promises: "D1", says: "messages are settled before their event is published", file: "worker/worker.go",
+		good: `		err = w.publish(ctx, job, verdict) // 11`,
+		broken: `		go func() {
+			time.Sleep(20 * time.Second)
+			_ = w.publish(context.WithoutCancel(ctx), job, verdict)
+		}()`,
+	},
+	{
+		promises: "C4", says: "claims are replaced on no condition", file: "cosmos/claim.go",
+		good:   `&azcosmos.ItemOptions{IfMatchEtag: condition})`,
+		broken: `&azcosmos.ItemOptions{IfMatchEtag: map[bool]*azcore.ETag{true: condition}[false]})`,
+	},
+	{
+		promises: "C6", says: "a lease is stale by the challenger's own clock", file: "claim/desk.go",
+		good:   `return Take(&t.stands.Claim, t.stands.Age, t.ask,`,
+		broken: `return Take(&t.stands.Claim, t.desk.read().Wall.Sub(t.stands.Claim.Attempts[len(t.stands.Claim.Attempts)-1].At), t.ask,`,
+	},
+	{
+		promises: "W1", says: "a takeover forgets that a call was started", file: "claim/take.go",
+		good: `case !keyed && (old.CallStarted || old.Keyed):`, broken: `case !keyed && old.Keyed:`,
+	},
+	{
+		promises: "S4", says: "a copy bears its original's id", file: "servicebus/settle.go",
+		good: `	id := d.copyID()`, broken: `	id := d.MessageID`,
+	},
+	{
+		promises: "S4", says: "the original is settled without a copy", file: "servicebus/settle.go",
+		good: `		if err := p.copyLater(ctx, d, s.Delay); err != nil {`, broken: `		if err := error(nil); err != nil {`,
+	},
+	{
+		promises: "E8", says: "a claim that is held is cancelled", file: "claim/examine.go",
+		good: `	free := old.Released || age > old.lease()+t.ChallengerMargin`, broken: `	free := true`,
+	},
+	{
+		promises: "E4", says: "a claim that is held is failed for a dead letter", file: "claim/examine.go",
+		good: `		case old.Status == InProgress && !old.Released && age <= old.lease()+t.ChallengerMargin,`, broken: `		case old.Status == InProgress && !old.Released && age <= 0,`,
+	},
+	{
+		promises: "C5", says: "nothing renews a lease", file: "claim/lease.go",
+		good: `	err := l.apply(ctx, func(*Claim) {})
+	if l.desk`, broken: `	err := ctx.Err()
+	if l.desk`,
+	},
+	{
+		promises: "W2", says: "a keyed call has a new key every time", file: "worker/call.go",
+		good: `c.Key = message.Key(j.task.ExecutionID, step.Name)`, broken: `c.Key = message.Key(j.task.ExecutionID, claim.Nonce())`,
+	},
+}
+
+// caught is what one variant has come to.
+type caught struct {
+	variant
+	histories int // that it took
+	promise   string
+}
+
+var breaks = regexp.MustCompile(`seed (\d+) breaks ([A-Z]+[0-9]*) at event`)
+
+// played builds the simulation with the variant in it, and plays until a history fails.
+func (v variant) played(ctx context.Context, folder string) (caught, error) {
+	overlay, err := v.write(folder)
+	if err != nil {
+		return caught{}, err
+	}
+	binary := filepath.Join(folder, "sim.test")
+	build := exec.CommandContext(ctx, "go", "test", "-c", "-vet=off", "-ldflags=-s -w", "-overlay="+overlay, "-o", binary, "./sim")
+	build.Dir = root
+	if text, err := build.CombinedOutput(); err != nil {
+		return caught{}, fmt.Errorf("build: %w\n%s", err, text)
+	}
+	defer os.Remove(binary)
+	command := exec.CommandContext(ctx, binary, "-test.run=^TestHistories$", "-test.timeout=20m", "-seeds="+strconv.Itoa(within), "-until", "-shorten=0",
+		"-keep="+folder, "-tally="+filepath.Join(folder, "tally"))
+	command.Dir = filepath.Join(root, "sim")
+	command.Env = append(os.Environ(), "GOMAXPROCS=1")
+	text, err := command.CombinedOutput()
+	found := breaks.FindStringSubmatch(string(text))
+	if found == nil {
+		return caught{variant: v}, fmt.Errorf("%d histories show nothing: %v\n%s", within, err, tail(string(text)))
+	}
+	seed, err := strconv.Atoi(found[1])
+	return caught{v, seed, found[2]}, err
+}
+
+func tail(text string) string {
+	lines := strings.Split(strings.TrimSpace(text), "\n")
+	return strings.Join(lines[max(0, len(lines)-5):], "\n")
+}
+
+// inHistories are the variants, found in the table by what they say.
+func inHistories(t *testing.T) []variant {
+	t.Helper()
+	all := slices.Clone(ownOfHistories)
+	for _, says := range byHistories {
+		i := slices.IndexFunc(table, func(v variant) bool { return v.says == says })
+		if i < 0 {
+			t.Errorf("the table has no variant %q", says)
+			continue
+		}
+		all = append(all, table[i])
+	}
+	return all
+}
+
+// The simulation finds what is broken without being told where to look.
+func TestEverySimulatedVariantIsCaught(t *testing.T) {
+	if !*simulated {
+		t.Skip("each variant is a build of its own: make sim-variants runs them")
+	}
+	var mu sync.Mutex
+	var found []caught
+	all, known := inHistories(t), documented(t)
+	start := time.Now()
+	t.Run("all", func(t *testing.T) {
+		for _, v := range all {
+			t.Run(v.promises+" "+v.says, func(t *testing.T) {
+				t.Parallel()
+				c, err := v.played(t.Context(), t.TempDir())
+				if err != nil && known[v.says] == 0 {
+					fmt.Printf("not shown: %s: %v\n", v.says, err) // its own test catches it
+					return
+				}
+				if err != nil {
+					t.Fatal(err)
+				}
+				mu.Lock()
+				defer mu.Unlock()
+				fmt.Printf("history %d breaks %s: %s\n", c.histories, c.promise, v.says)
+				found = append(found, c)
+			})
+		}
+	})
+	if *rewrite && !t.Failed() {
+		writeTable(t, found)
+	}
+	fmt.Printf("sim-variants: %d tried, %d caught in %.0f s\n", len(all), len(found), time.Since(start).Seconds())
+}
+
+const (
+	guarantees = "../../docs/guarantees.md"
+	tableBegin = "<!-- begin: simulated, made by: make sim-variants REWRITE=1 -->\n"
+	tableEnd   = "<!-- end: simulated -->\n"
+)
+
+// writeTable puts what was measured into the documentation.
+func writeTable(t *testing.T, found []caught) {
+	t.Helper()
+	text, err := os.ReadFile(guarantees)
+	if err != nil {
+		t.Fatal(err)
+	}
+	before, rest, begins := strings.Cut(string(text), tableBegin)
+	_, after, ends := strings.Cut(rest, tableEnd)
+	if !begins || !ends {
+		t.Fatalf("%s has no table of simulated variants", guarantees)
+	}
+	slices.SortFunc(found, func(a, b caught) int {
+		return cmp.Or(strings.Compare(a.promises, b.promises), strings.Compare(a.says, b.says))
+	})
+	var rows strings.Builder
+	for _, c := range found {
+		fmt.Fprintf(&rows, "| %s | %s | %s | %d |\n", c.promises, c.says, c.promise, c.histories)
+	}
+	table := "| promise | broken on purpose | shown as | by history |\n|---|---|---|---|\n" + rows.String()
+	if err := os.WriteFile(guarantees, []byte(before+tableBegin+"\n"+table+"\n"+tableEnd+after), 0o600); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// documented are the variants that the documentation says are caught, and by which
+// history.
+func documented(t *testing.T) map[string]int {
+	t.Helper()
+	text, err := os.ReadFile(guarantees)
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, table, _ := strings.Cut(string(text), tableBegin)
+	table, _, _ = strings.Cut(table, tableEnd)
+	known := map[string]int{}
+	for _, row := range regexp.MustCompile(`(?m)^\| [A-Z][0-9A-Z ]* \| (.*) \| [A-Z]+[0-9]* \| ([0-9]+) \|$`).FindAllStringSubmatch(table, -1) {
+		n, err := strconv.Atoi(row[2])
+		if err != nil || n < 1 || n > within {
+			t.Errorf("%q is caught by history %s, want at most %d", row[1], row[2], within)
+		}
+		known[row[1]] = n
+	}
+	return known
+}
+
+// What the documentation says is caught is tried, and stands in the code.
+func TestTheGuaranteesNameVariantsThatAreTried(t *testing.T) {
+	known := documented(t)
+	if len(known) == 0 {
+		t.Errorf("%s has no table of simulated variants", guarantees)
+	}
+	tried := map[string]bool{}
+	for _, v := range inHistories(t) {
+		tried[v.says] = true
+		if _, err := v.write(t.TempDir()); err != nil {
+			t.Error(err)
+		}
+	}
+	for says := range known {
+		if !tried[says] {
+			t.Errorf("nobody tries %q", says)
+		}
+	}
+}
