@@ -24,7 +24,8 @@
 //	    once, every failed discovery is forgotten, and the next operation discovers
 //	    anew.
 //	K8  An operation is a span by the conventions of now, if the caller's provider makes
-//	    one, and is measured with the request units of all its attempts.
+//	    one, and is measured with the request units of all its attempts, also where its
+//	    trace is not sampled.
 //
 // About K7: the SDK asks for the account document (GET /) before its first
 // request, for up to a minute and whatever the caller's context says, and answers
@@ -91,9 +92,10 @@ type Database struct {
 	key      azcosmos.KeyCredential
 	sessions sessions // of executions
 	meters   *meters
+	traces   bool // the provider makes spans
 
 	mu      sync.Mutex // guards the rest; never held over I/O
-	current *connection
+	current connections
 	account account // as the last discovery told it
 	closed  bool
 
@@ -107,7 +109,7 @@ func Open(o Options) (*Database, error) {
 	o.Database = cmp.Or(o.Database, DefaultDatabase)
 	o.Timeout = cmp.Or(o.Timeout, DefaultTimeout)
 	o.Log = cmp.Or(o.Log, slog.New(slog.DiscardHandler))
-	d := &Database{options: o}
+	d := &Database{options: o, traces: o.Tracing.NewTracer("oneeffect/cosmos", "").Enabled()}
 	errs := o.check()
 	if o.Key != "" {
 		key, err := azcosmos.NewKeyCredential(o.Key)
@@ -157,10 +159,8 @@ func (d *Database) Executions() *ExecutionStore { return &ExecutionStore{d} }
 func (d *Database) Close() {
 	d.mu.Lock()
 	d.closed = true
-	if d.current != nil {
-		d.current.client.Close()
-		d.current = nil
-	}
+	d.current.drop(d.current.traced)
+	d.current.drop(d.current.untraced)
 	d.mu.Unlock()
 	d.end()
 	d.discoveries.Wait()

@@ -10,7 +10,9 @@ import (
 
 	"github.com/Azure/azure-sdk-for-go/sdk/azcore"
 	"github.com/Azure/azure-sdk-for-go/sdk/azcore/policy"
+	"github.com/Azure/azure-sdk-for-go/sdk/azcore/tracing"
 	"github.com/Azure/azure-sdk-for-go/sdk/data/azcosmos"
+	"go.opentelemetry.io/otel/trace"
 
 	"oneeffect/internal/message"
 )
@@ -23,21 +25,58 @@ type connection struct {
 	discovered atomic.Bool
 }
 
+// connections are the clients of a database. The SDK takes as much trouble over a span
+// that nobody records as over any other, so what belongs to a trace that is not sampled
+// has a client of its own, which knows of no spans. Both have the same transport.
+type connections struct{ traced, untraced *connection }
+
+// drop takes a client out, if it is still one of them, and ends what it does.
+func (cs *connections) drop(c *connection) bool {
+	for _, at := range []**connection{&cs.traced, &cs.untraced} {
+		if c != nil && *at == c {
+			c.client.Close()
+			*at = nil
+			return true
+		}
+	}
+	return false
+}
+
+// mayTrace says whether an operation can become a span. What begins a trace of its own
+// is left to the sampler.
+func (d *Database) mayTrace(ctx context.Context) bool {
+	parent := trace.SpanContextFromContext(ctx)
+	return d.traces && (!parent.IsValid() || parent.IsSampled())
+}
+
 // connect returns the client to use now, making one if need be. It does no I/O.
-func (d *Database) connect() (*connection, error) {
+func (d *Database) connect(ctx context.Context) (*connection, error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if d.closed {
 		return nil, fmt.Errorf("%w: the database is closed", message.ErrRefused)
 	}
-	if d.current != nil {
-		return d.current, nil
+	at, traces := &d.current.untraced, tracing.Provider{}
+	if d.mayTrace(ctx) {
+		at, traces = &d.current.traced, d.options.Tracing
 	}
+	if *at == nil {
+		c, err := d.dial(traces)
+		if err != nil {
+			return nil, fmt.Errorf("%w: %w", message.ErrRefused, err)
+		}
+		*at = c
+	}
+	return *at, nil
+}
+
+// dial makes a client, which finds nothing out before it is used.
+func (d *Database) dial(traces tracing.Provider) (*connection, error) {
 	c := &connection{}
 	o := &azcosmos.ClientOptions{ClientOptions: azcore.ClientOptions{
 		Transport:        d.options.Transport,
 		Telemetry:        policy.TelemetryOptions{ApplicationID: d.options.ApplicationID},
-		TracingProvider:  d.options.Tracing,
+		TracingProvider:  traces,
 		PerCallPolicies:  []policy.Policy{discovery{d}},
 		PerRetryPolicies: []policy.Policy{attempts{c, d.options.Throttled}},
 	}}
@@ -48,15 +87,14 @@ func (d *Database) connect() (*connection, error) {
 		c.client, err = azcosmos.NewClientWithKey(d.options.Endpoint, d.key, o)
 	}
 	if err != nil {
-		return nil, fmt.Errorf("%w: %w", message.ErrRefused, err)
+		return nil, err
 	}
 	c.items = make(map[string]*azcosmos.ContainerClient)
 	for _, one := range Table() {
-		if c.items[one.ID], err = c.client.NewContainer(d.options.Database, one.ID); err != nil { // no I/O
-			return nil, fmt.Errorf("%w: %w", message.ErrRefused, err)
+		if c.items[one.ID], err = c.client.NewContainer(d.options.Database, one.ID); err != nil {
+			return nil, err
 		}
 	}
-	d.current = c
 	return c, nil
 }
 
@@ -64,11 +102,7 @@ func (d *Database) connect() (*connection, error) {
 // discovery gets its error too.
 func (d *Database) forget(ctx context.Context, c *connection) {
 	d.mu.Lock()
-	first := d.current == c
-	if first {
-		c.client.Close()
-		d.current = nil
-	}
+	first := d.current.drop(c)
 	d.mu.Unlock()
 	if first {
 		d.options.Log.LogAttrs(ctx, slog.LevelWarn, "account not discovered, the next operation tries again",

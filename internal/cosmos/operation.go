@@ -109,7 +109,7 @@ func (o *operation) what() string {
 
 // do carries out one operation within its bound.
 func (d *Database) do(ctx context.Context, o *operation, send func(context.Context, *connection) error) error {
-	c, err := d.connect()
+	c, err := d.connect(ctx)
 	if err != nil {
 		return fmt.Errorf("%s: %w", o.what(), err)
 	}

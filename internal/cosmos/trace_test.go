@@ -1,6 +1,8 @@
 package cosmos_test
 
 import (
+	"context"
+	"errors"
 	"testing"
 
 	"go.opentelemetry.io/otel/attribute"
@@ -13,6 +15,7 @@ import (
 
 	"oneeffect/internal/claim"
 	"oneeffect/internal/cosmos"
+	"oneeffect/internal/message"
 	"oneeffect/internal/telemetry"
 )
 
@@ -80,10 +83,47 @@ func TestAnOperationIsASpanAndMeasured(t *testing.T) { // K8
 	if ended[0].Status().Code != codes.Unset || ended[1].Status().Code != codes.Error {
 		t.Errorf("ended as %v and %v", ended[0].Status(), ended[1].Status())
 	}
-	wantMeasured(t, reader)
+	wantMeasured(t, reader, map[string]int{"create_item 201": 1, "create_item 409": 1})
 }
 
-func wantMeasured(t *testing.T, reader sdkmetric.Reader) {
+// What belongs to a trace that nobody keeps makes no span and takes no trouble over one,
+// and is measured like everything else. What begins a trace is the sampler's to decide.
+func TestATraceThatIsNotSampledIsMeasuredAllTheSame(t *testing.T) { // K8
+	w := newWorld(t)
+	spans, reader := tracetest.NewSpanRecorder(), sdkmetric.NewManualReader()
+	traces := telemetry.Providers{Traces: sdktrace.NewTracerProvider(sdktrace.WithSpanProcessor(spans), sdktrace.WithSampler(sdktrace.ParentBased(sdktrace.AlwaysSample())))}
+	silent := w.open(nil)
+	defer silent.Close()
+	db := w.open(func(o *cosmos.Options) {
+		o.Tracing, o.Meter = traces.Azure(), sdkmetric.NewMeterProvider(sdkmetric.WithReader(reader)).Meter("test")
+	})
+	defer db.Close()
+	elsewhere := trace.NewSpanContext(trace.SpanContextConfig{TraceID: trace.TraceID{1}, SpanID: trace.SpanID{1}, Remote: true})
+	unsampled, _ := traces.Traces.Tracer("test").Start(trace.ContextWithSpanContext(t.Context(), elsewhere), "process tasks")
+	read := func(ctx context.Context, db *cosmos.Database) func() {
+		return func() {
+			if _, err := db.Claims().Record("82f3").Read(ctx); !errors.Is(err, message.ErrNotFound) {
+				t.Error(err)
+			}
+		}
+	}
+	const reads = 100 // and one to warm up
+	without := testing.AllocsPerRun(reads, read(unsampled, silent))
+	with := testing.AllocsPerRun(reads, read(unsampled, db))
+	if spent := with - without; spent > 10 {
+		t.Errorf("%v allocations, and %v without a provider and a meter", with, without)
+	}
+	if n := len(spans.Ended()); n != 0 {
+		t.Errorf("%d spans of a trace that is not sampled", n)
+	}
+	read(t.Context(), db)()
+	if ended := spans.Ended(); len(ended) != 1 || ended[0].Name() != "read_item claims" {
+		t.Errorf("what began a trace made %v", ended)
+	}
+	wantMeasured(t, reader, map[string]int{"read_item 404": reads + 2})
+}
+
+func wantMeasured(t *testing.T, reader sdkmetric.Reader, want map[string]int) {
 	t.Helper()
 	var all metricdata.ResourceMetrics
 	if err := reader.Collect(t.Context(), &all); err != nil {
@@ -101,9 +141,9 @@ func wantMeasured(t *testing.T, reader sdkmetric.Reader) {
 		}
 	}
 	for _, name := range []string{"db.client.operation.duration", "azure.cosmosdb.client.operation.request_charge"} {
-		for _, status := range []string{"201", "409"} {
-			if n := seen[name+" create_item "+status]; n != 1 {
-				t.Errorf("%s has %d operations that ended with %s; seen %v", name, n, status, seen)
+		for operation, times := range want {
+			if n := seen[name+" "+operation]; n != times {
+				t.Errorf("%s has %d of %s, want %d; seen %v", name, n, operation, times, seen)
 			}
 		}
 	}
