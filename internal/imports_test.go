@@ -38,6 +38,10 @@ var rings = map[string]ring{
 		may: []string{"picture", "guard", "leaf"}, not: []string{"flag", "net", "os", "os/signal"},
 		rule: "the story knows guards and messages only, and the picture that it shows of itself",
 	},
+	"page": {
+		may: []string{"story", "picture", "guard", "leaf"}, not: []string{"flag", "net", "os", "os/signal"},
+		rule: "the page shows the orchestrator's answers and its pictures, and reaches nothing else",
+	},
 	"adapter": {
 		may: []string{"guard", "leaf"}, not: onlyCommands,
 		rule: "an adapter knows guards, messages and its SDK, never the story and never another adapter",
@@ -59,7 +63,7 @@ var rings = map[string]ring{
 		rule: "access finds out who asks, and tells the story, which says what they may",
 	},
 	"command": {
-		may:  []string{"access", "process", "story", "picture", "adapter", "guard", "leaf", "support", "evidence"},
+		may:  []string{"access", "process", "story", "picture", "page", "adapter", "guard", "leaf", "support", "evidence"},
 		rule: "a command wires what stands in internal/ and never the emulator, which it starts as a process or reaches over the wire",
 	},
 	"worker's benchmark": {
@@ -111,6 +115,8 @@ var architecture = []row{
 	{pkg: "internal/receipt", ring: "guard"},
 
 	{pkg: "internal/diagram", ring: "picture"},
+
+	{pkg: "internal/page", ring: "page"},
 
 	{pkg: "internal/worker", ring: "story"},
 	{pkg: "internal/orchestrator", ring: "story"},
@@ -191,7 +197,7 @@ var libraries = []struct {
 	{"google.golang.org/grpc", nil, "only tests receive what was exported"},
 	{"google.golang.org/protobuf", nil, "only tests read what was exported"},
 
-	{"github.com/go-json-experiment/json", []string{"leaf", "guard", "story", "adapter", "evidence", "command", "worker's benchmark", "emulator", "emulator/control"}, "JSON is no business of this package"},
+	{"github.com/go-json-experiment/json", []string{"leaf", "guard", "story", "page", "adapter", "evidence", "command", "worker's benchmark", "emulator", "emulator/control"}, "JSON is no business of this package"},
 	{"go.yaml.in/yaml/v4", []string{"command", "internal/downstream"}, "handlers are declared in YAML and nothing else is"},
 	{"golang.org/x/net/http/httpguts", []string{"internal/downstream"}, "internal/downstream alone writes headers that an operator declared"},
 	{"github.com/coreos/go-oidc/v3", []string{"cmd/internal/access"}, "who asks is found out in one place"},

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"os"
 	"time"
 )
 
@@ -23,6 +24,7 @@ func up(ctx context.Context, bin string, args []string, stdout, stderr io.Writer
 	handlers := flags.String("handlers", "handlers.yaml", "file that declares the handlers")
 	dir := flags.String("dir", ".local/log", "folder for the logs")
 	data := flags.String("data", ".local/data", "folder in which messages and documents outlive the emulators; delete it to start afresh, \"\" keeps nothing")
+	proofs := flags.String("evidence", "evidence", "folder of evidence that the page shows, if it is there")
 	if err := flags.Parse(args); err != nil {
 		return err
 	}
@@ -52,7 +54,7 @@ func up(ctx context.Context, bin string, args []string, stdout, stderr io.Writer
 		return err
 	}
 	db.Close()
-	if err := s.orchestrator(ctx, *api); err != nil {
+	if err := s.orchestrator(ctx, *api, shown(*proofs)...); err != nil {
 		return err
 	}
 	for _, id := range []string{"worker-1", "worker-2"} {
@@ -63,7 +65,7 @@ func up(ctx context.Context, bin string, args []string, stdout, stderr io.Writer
 	if err := s.projector(ctx, *projector); err != nil {
 		return err
 	}
-	fmt.Fprintf(stdout, "orchestrator  http://%s\nprojector     http://%s/webhooks/local (docs/operations.md says how to sign)\ndownstream    http://%s/ledger\ncontrol       http://%s/control/events\nlogs          %s\n", s.api, s.webhooks, s.downstream, s.control, s.dir)
+	fmt.Fprintf(stdout, "page and API  http://%s\nprojector     http://%s/webhooks/local (docs/operations.md says how to sign)\ndownstream    http://%s/ledger\ncontrol       http://%s/control/events\nlogs          %s\n", s.api, s.webhooks, s.downstream, s.control, s.dir)
 	if *data != "" {
 		fmt.Fprintf(stdout, "data          %s (delete it to start afresh)\n", *data)
 	}
@@ -72,6 +74,14 @@ func up(ctx context.Context, bin string, args []string, stdout, stderr io.Writer
 	}
 	fmt.Fprintln(stdout, "everything runs; Ctrl-C stops it")
 	return s.failed(ctx)
+}
+
+// shown is what the orchestrator is told of a folder of evidence, if there is one.
+func shown(dir string) []string {
+	if info, err := os.Stat(dir); err != nil || !info.IsDir() {
+		return nil
+	}
+	return []string{"-evidence", dir}
 }
 
 // sampleBound is how long the sample may take before something is wrong.

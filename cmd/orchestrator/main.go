@@ -21,6 +21,7 @@ import (
 	"oneeffect/internal/horizon"
 	"oneeffect/internal/message"
 	"oneeffect/internal/orchestrator"
+	"oneeffect/internal/page"
 	"oneeffect/internal/servicebus"
 	"oneeffect/internal/telemetry"
 
@@ -45,6 +46,9 @@ type settings struct {
 	lock, settle, send           time.Duration
 	relayAge, relayPeriod, grace time.Duration
 	maxMessage                   int
+
+	evidence    string // folder; "": none is shown
+	subscribers int
 
 	lease, challengerMargin, keep            time.Duration // of the claims, as the workers have them
 	reconcileAge, reconcilePeriod            time.Duration
@@ -74,6 +78,8 @@ func parse(args []string, env process.Environment, stderr io.Writer) (settings, 
 	flags.DurationVar(&s.replaySettle, "replay-settle", 21*time.Minute, "how long after a failure of unknown outcome its last call may still be on its way: no replay before that")
 	flags.DurationVar(&s.followPeriod, "follow-period", time.Second, "how often the change feed is read, for the list of executions, when nothing changes")
 	flags.DurationVar(&s.followWindow, "follow-window", 24*time.Hour, "how far back the list of executions is in order from the start on")
+	flags.StringVar(&s.evidence, "evidence", "", "folder of the runs of evidence, which the page then shows under /evidence/")
+	flags.IntVar(&s.subscribers, "max-subscribers", 200, "browsers that are told of changes at a time")
 	err := s.Parse(flags, args, env, func() error { return s.check() })
 	return s, err
 }
@@ -83,8 +89,8 @@ func (s settings) check() error {
 	if err := s.access.Check(s.listen); err != nil {
 		errs = append(errs, err)
 	}
-	if s.slots < 1 || s.maxMessage < 1 {
-		errs = append(errs, errors.New("-slots and -max-message must be positive"))
+	if s.slots < 1 || s.maxMessage < 1 || s.subscribers < 1 {
+		errs = append(errs, errors.New("-slots, -max-message and -max-subscribers must be positive"))
 	}
 	for _, d := range []struct {
 		flag  string
@@ -183,6 +189,10 @@ func run(ctx context.Context, args []string, env process.Environment, stdout, st
 		ReplaySettle: s.replaySettle, FollowPeriod: s.followPeriod, FollowWindow: s.followWindow,
 		Log: log, Counters: counters,
 	}
+	site, err := s.site(o, "", log)
+	if err != nil {
+		return err
+	}
 	listener, guard, err := s.offer(ctx, traces, log)
 	if err != nil {
 		return err
@@ -194,9 +204,10 @@ func run(ctx context.Context, args []string, env process.Environment, stdout, st
 	}
 	fmt.Fprintf(stdout, "http %s\nready\n", listener.Addr())
 	parts, ctx := errgroup.WithContext(ctx)
-	api := otelhttp.NewHandler(guard.Handler(o.API()), "orchestrator", otelhttp.WithTracerProvider(traces.Traces),
+	api := otelhttp.NewHandler(guard.Handler(site.Handler()), "orchestrator", otelhttp.WithTracerProvider(traces.Traces), otelhttp.WithFilter(page.Ends),
 		otelhttp.WithMeterProvider(traces.Metrics), otelhttp.WithPropagators(traces.Propagator))
 	parts.Go(func() error { return process.Serve(ctx, listener, api, drain) })
+	parts.Go(func() error { return site.Live.Run(ctx) })
 	parts.Go(func() error { return guard.Run(ctx) })
 	parts.Go(func() error { return s.Profile(ctx, log) })
 	parts.Go(func() error { return o.Relay(ctx) })

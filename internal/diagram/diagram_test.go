@@ -1,8 +1,12 @@
 package diagram_test
 
 import (
+	"encoding/xml"
+	"errors"
 	"fmt"
+	"io"
 	"os"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -207,6 +211,43 @@ func TestALongHistoryIsCutInTheMiddleAndSaysSo(t *testing.T) { // G2
 	for _, text := range []string{diagram.Text(d, 0), diagram.Text(d, 60)} {
 		if !strings.Contains(text, fmt.Sprintf("… %d left out …", d.Omitted)) {
 			t.Error("what is left out is not told")
+		}
+	}
+}
+
+// The SVG is well formed, has every arrow, and nothing hostile but as text.
+func TestAnSVGHasEveryArrowAndNoForeignMarkup(t *testing.T) { // G3
+	for name, line := range map[string]diagram.Timeline{"the drawing": drawn(), "hostile": spoiled()} {
+		d := diagram.Of(line)
+		svg := diagram.SVG(d)
+		arrows := 0
+		decoder := xml.NewDecoder(strings.NewReader(svg))
+		for {
+			token, err := decoder.Token()
+			if errors.Is(err, io.EOF) {
+				break
+			}
+			if err != nil {
+				t.Fatalf("%s: %v in\n%s", name, err, svg)
+			}
+			element, ok := token.(xml.StartElement)
+			if !ok {
+				continue
+			}
+			if !slices.Contains([]string{"svg", "title", "desc", "defs", "marker", "path", "g", "line", "rect", "text"}, element.Name.Local) {
+				t.Errorf("%s: element %s", name, element.Name.Local)
+			}
+			for _, a := range element.Attr {
+				if a.Name.Local == "data-number" && a.Value == fmt.Sprint(d.Arrows[arrows].Number) {
+					arrows++
+				}
+				if strings.HasPrefix(a.Name.Local, "on") || a.Name.Local == "style" || a.Name.Local == "href" {
+					t.Errorf("%s: attribute %s", name, a.Name.Local)
+				}
+			}
+		}
+		if arrows != len(d.Arrows) {
+			t.Errorf("%s: %d of %d arrows in order", name, arrows, len(d.Arrows))
 		}
 	}
 }

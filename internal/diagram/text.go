@@ -31,11 +31,7 @@ func Text(d Diagram, columns int) string {
 func list(b *strings.Builder, d Diagram) {
 	for i, a := range d.Arrows {
 		leftOut(b, d, i)
-		between := d.Lifelines[a.From].Name
-		if !a.Self() {
-			between += " → " + d.Lifelines[a.To].Name
-		}
-		fmt.Fprintf(b, "%s %s: %s%s\n", aside(a), between, a.Label, words(a))
+		fmt.Fprintf(b, "%s %s\n", aside(a), Sentence(d, a))
 	}
 }
 

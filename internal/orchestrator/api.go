@@ -23,7 +23,7 @@ import (
 // docs/api.md shows it.
 //
 //	POST /v1/executions                {"type":…, "payload":…, "executionId":…}
-//	GET  /v1/executions                the newest first, ?status= ?type= ?limit= ?after=
+//	GET  /v1/executions                the newest first, ?status= ?type= ?q= ?limit= ?after=
 //	GET  /v1/executions/{id}           the execution, with its ETag
 //	GET  /v1/executions/{id}/timeline  what happened to it
 //	POST /v1/executions/{id}/cancel    {"reason":…}, under If-Match
@@ -38,7 +38,7 @@ import (
 func (o *Orchestrator) API() http.Handler {
 	mux := http.NewServeMux()
 	for _, r := range []resource{
-		{path: "/v1/executions", get: o.list, post: o.create, query: []string{"status", "type", "limit", "after"}},
+		{path: "/v1/executions", get: o.list, post: o.create, query: []string{"status", "type", "q", "limit", "after"}},
 		{path: "/v1/executions/{id}", get: o.show},
 		{path: "/v1/executions/{id}/timeline", get: o.timeline},
 		{path: "/v1/executions/{id}/cancel", post: o.cancel},

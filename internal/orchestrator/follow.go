@@ -80,7 +80,9 @@ func (f *following) step(ctx context.Context, o *Orchestrator) (end bool, err er
 		return false, fmt.Errorf("read the change feed: %w", err)
 	}
 	f.after = next
-	o.index.apply(page)
+	if o.index.apply(page) && len(page) > 0 && o.Changed != nil {
+		o.Changed(page)
+	}
 	if end {
 		o.index.caughtUp(time.Now().UTC())
 	}

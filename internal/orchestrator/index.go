@@ -3,6 +3,7 @@ package orchestrator
 import (
 	"cmp"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -39,17 +40,19 @@ func (x *index) begin(floor time.Time) {
 	x.tell()
 }
 
-// apply takes in a page of the feed.
-func (x *index) apply(page []execution.Summary) {
-	if len(page) == 0 {
-		return
-	}
+// apply takes in a page of the feed; news is whether the index was as new as the
+// store before, so that the page is what has changed since.
+func (x *index) apply(page []execution.Summary) (news bool) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
+	if news = !x.asOf.IsZero(); len(page) == 0 {
+		return news
+	}
 	for i := range page {
 		x.put(&page[i])
 	}
 	x.tell()
+	return news
 }
 
 func (x *index) put(s *execution.Summary) {
@@ -107,10 +110,10 @@ type position struct {
 	ID        string
 }
 
-// page is the newest entries that fit a filter and are older than a position (its
+// page is the newest entries that fit a filter, say a text, and are older than a position (its
 // zero: the newest), and the floor that it was cut at; ok is whether the index can
 // say anything at all.
-func (x *index) page(f execution.Filter, older position, limit int) (page []execution.Summary, floor, asOf time.Time, ok bool) {
+func (x *index) page(f execution.Filter, text string, older position, limit int) (page []execution.Summary, floor, asOf time.Time, ok bool) {
 	x.mu.RLock()
 	defer x.mu.RUnlock()
 	end := len(x.entries)
@@ -119,7 +122,7 @@ func (x *index) page(f execution.Filter, older position, limit int) (page []exec
 	}
 	page = make([]execution.Summary, 0, limit)
 	for i := end - 1; i >= 0 && len(page) < limit; i-- {
-		if s := x.entries[i]; fits(f, s) {
+		if s := x.entries[i]; fits(f, s) && says(s, text) {
 			page = append(page, *s)
 		}
 	}
@@ -128,4 +131,9 @@ func (x *index) page(f execution.Filter, older position, limit int) (page []exec
 
 func fits(f execution.Filter, s *execution.Summary) bool {
 	return (len(f.Statuses) == 0 || slices.Contains(f.Statuses, s.Status)) && (len(f.Types) == 0 || slices.Contains(f.Types, s.Type))
+}
+
+// says reports whether a text stands in what a list shows in words.
+func says(s *execution.Summary, text string) bool {
+	return text == "" || strings.Contains(s.ExecutionID, text) || strings.Contains(s.Type, text) || strings.Contains(s.Reason, text)
 }

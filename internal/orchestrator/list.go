@@ -12,6 +12,7 @@ import (
 	"slices"
 	"strconv"
 	"time"
+	"unicode/utf8"
 
 	"oneeffect/internal/execution"
 	"oneeffect/internal/message"
@@ -24,6 +25,7 @@ const (
 	listPage    = 50
 	maxListPage = 200
 	maxFilters  = 20
+	maxText     = 100
 	maxAfter    = 8 << 10
 	emptyPages  = 8 // of older executions: the store may find nothing on a page and go on
 )
@@ -55,14 +57,15 @@ func (o *Orchestrator) list(w http.ResponseWriter, r *http.Request) {
 	known, err := tagsOf(r, "If-None-Match")
 	filter, err2 := filterOf(r)
 	limit, err3 := number(r, "limit", 1, maxListPage, listPage)
-	after, err4 := continuationOf(r, filter)
-	if err := errors.Join(err, err2, err3, err4); err != nil {
+	text, err4 := textOf(r)
+	after, err5 := continuationOf(r, filter, text)
+	if err := errors.Join(err, err2, err3, err4, err5); err != nil {
 		o.fail(w, r, err)
 		return
 	}
 	var page listed
 	if after.Below.IsZero() {
-		page, err = o.newest(filter, after.Older, int(limit))
+		page, err = o.newest(filter, text, after.Older, int(limit))
 	} else {
 		page, err = o.older(r.Context(), filter, after, int(limit))
 	}
@@ -77,7 +80,7 @@ func (o *Orchestrator) list(w http.ResponseWriter, r *http.Request) {
 	}
 	w.Header().Set("ETag", etag)
 	if page.Next != "" {
-		page.Next = nextPage(filter, limit, page.Next)
+		page.Next = nextPage(filter, text, limit, page.Next)
 		w.Header().Set("Link", "<"+page.Next+`>; rel="next"`)
 	}
 	if known.weak(etag) {
@@ -88,20 +91,24 @@ func (o *Orchestrator) list(w http.ResponseWriter, r *http.Request) {
 }
 
 // newest reads the index, which is in this process's memory. What is older than its
-// floor is the store's to find.
-func (o *Orchestrator) newest(f execution.Filter, older position, limit int) (listed, error) {
-	page, floor, asOf, ok := o.index.page(f, older, limit)
+// floor is the store's to find, but by a text: that is looked for here alone.
+func (o *Orchestrator) newest(f execution.Filter, text string, older position, limit int) (listed, error) {
+	page, floor, asOf, ok := o.index.page(f, text, older, limit)
 	if !ok {
 		return listed{}, fmt.Errorf("list executions: %w: the index is being read", message.ErrTransient)
 	}
-	next := continuation{Below: floor, Asked: digestOf(f)}
+	next := continuation{Below: floor, Asked: digestOf(f, text)}
 	if len(page) == limit {
 		last := page[limit-1]
 		next = continuation{Older: position{last.CreatedAt, last.ExecutionID}, Asked: next.Asked}
 	} else if !older.CreatedAt.IsZero() && older.CreatedAt.Before(floor) {
 		next.Below = nextSecond(older.CreatedAt) // the floor has risen past where this list stood
 	}
-	return listed{Executions: page, Order: newestFirst, AsOf: asOf, Next: next.String()}, nil
+	answer := listed{Executions: page, Order: newestFirst, AsOf: asOf}
+	if text == "" || len(page) == limit {
+		answer.Next = next.String()
+	}
+	return answer, nil
 }
 
 // older asks the store, page by page, until there is something to show.
@@ -139,8 +146,11 @@ func (l listed) etag() (string, error) {
 	return `W/"` + hex.EncodeToString(digest[:12]) + `"`, nil
 }
 
-func nextPage(f execution.Filter, limit int64, after string) string {
+func nextPage(f execution.Filter, text string, limit int64, after string) string {
 	query := url.Values{"limit": {strconv.FormatInt(limit, 10)}, "after": {after}}
+	if text != "" {
+		query.Set("q", text)
+	}
 	for _, s := range f.Statuses {
 		query.Add("status", string(s))
 	}
@@ -172,10 +182,22 @@ func filterOf(r *http.Request) (execution.Filter, error) {
 	return f, nil
 }
 
+// textOf is what is looked for.
+func textOf(r *http.Request) (string, error) {
+	values := r.URL.Query()["q"]
+	if len(values) == 0 {
+		return "", nil
+	}
+	if len(values) > 1 || len(values[0]) > maxText || !utf8.ValidString(values[0]) {
+		return "", problem{InvalidRequest, fmt.Sprintf("q is no one text of at most %d bytes", maxText)}
+	}
+	return values[0], nil
+}
+
 // digestOf is of a filter, in whatever order it was written.
-func digestOf(f execution.Filter) string {
+func digestOf(f execution.Filter, text string) string {
 	statuses, types := slices.Sorted(slices.Values(f.Statuses)), slices.Sorted(slices.Values(f.Types))
-	digest := sha256.Sum256(fmt.Appendf(nil, "%q%q", slices.Compact(statuses), slices.Compact(types)))
+	digest := sha256.Sum256(fmt.Appendf(nil, "%q%q%q", slices.Compact(statuses), slices.Compact(types), text))
 	return base64.RawURLEncoding.EncodeToString(digest[:6])
 }
 
@@ -187,20 +209,20 @@ func (c continuation) String() string {
 	return base64.RawURLEncoding.EncodeToString(text)
 }
 
-func continuationOf(r *http.Request, f execution.Filter) (continuation, error) {
+func continuationOf(r *http.Request, f execution.Filter, text string) (continuation, error) {
 	values := r.URL.Query()["after"]
 	if len(values) == 0 {
 		return continuation{}, nil
 	}
 	var c continuation
-	text, err := base64.RawURLEncoding.DecodeString(values[0])
+	plain, err := base64.RawURLEncoding.DecodeString(values[0])
 	if err == nil {
-		err = json.Unmarshal(text, &c, json.RejectUnknownMembers(true))
+		err = json.Unmarshal(plain, &c, json.RejectUnknownMembers(true))
 	}
 	if err != nil || len(values) > 1 || len(values[0]) > maxAfter || c.Older.CreatedAt.IsZero() == c.Below.IsZero() || c.Below.IsZero() && c.Query != "" {
 		return c, problem{InvalidRequest, "after is not what an earlier page gave as its next: follow that link as it is"}
 	}
-	if c.Asked != digestOf(f) {
+	if c.Asked != digestOf(f, text) {
 		return c, problem{InvalidRequest, "after belongs to a list with other filters: follow the link of a page as it is"}
 	}
 	return c, nil

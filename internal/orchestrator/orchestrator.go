@@ -37,7 +37,12 @@ type Orchestrator struct {
 	FollowPeriod time.Duration // how often the change feed is read when nothing changes
 	FollowWindow time.Duration // how far back the index of the newest executions begins
 
+	// Changed is told of executions that have changed, once the index is as new as the
+	// store; nil: nobody is. It must not wait.
+	Changed func(page []execution.Summary)
+
 	index    index
+	seen     seen
 	clearing clearing
 }
 
@@ -103,6 +108,7 @@ func (o *Orchestrator) transition(ctx context.Context, event message.Event, stan
 		change, decision := execution.Next(stands.Execution, event, now)
 		if decision != execution.Transition && decision != execution.Record {
 			suppressed(ctx, stands.Execution)
+			o.seen.add(event, decision, stands.Execution.Status, now)
 			return decision, nil // an earlier delivery did this, or it changes nothing
 		}
 		_, err := o.Store.Change(ctx, id, change, stands.ETag)

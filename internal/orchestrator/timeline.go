@@ -41,6 +41,7 @@ func (o *Orchestrator) timeline(w http.ResponseWriter, r *http.Request) {
 	if held != nil {
 		t.Claim, t.Entries = viewOf(*held), entries(e.History, held.Claim.Attempts)
 	}
+	t.Entries = o.seen.among(id, t.Entries)
 	o.writeJSON(w, r, http.StatusOK, t)
 }
 
