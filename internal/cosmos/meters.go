@@ -18,10 +18,12 @@ import (
 )
 
 // meters are the standard instruments of a database: how long operations take, and
-// the request units that they are charged, attempts that were throttled included.
+// the request units that they are charged, attempts that were throttled included. And
+// one of ours: an operation that was throttled and then succeeded shows that in no other.
 type meters struct {
-	duration dbconv.ClientOperationDuration
-	charge   metric.Float64Histogram
+	duration  dbconv.ClientOperationDuration
+	charge    metric.Float64Histogram
+	throttled metric.Int64Counter
 
 	common []attribute.KeyValue
 	known  sync.Map // of series: the options for it. There are as many as containers, operations and statuses
@@ -42,11 +44,13 @@ func newMeters(o Options) (*meters, error) {
 	if meter == nil {
 		meter = nometric.Meter{}
 	}
-	var errs [2]error
+	var errs [3]error
 	m.duration, errs[0] = dbconv.NewClientOperationDuration(meter, metric.WithExplicitBucketBoundaries(0.001, 0.005, 0.01, 0.05, 0.1, 0.5, 1, 5, 10))
 	m.charge, errs[1] = meter.Float64Histogram("azure.cosmosdb.client.operation.request_charge", metric.WithUnit("{request_unit}"),
 		metric.WithDescription("Request units that operations are charged."),
 		metric.WithExplicitBucketBoundaries(1, 5, 10, 25, 50, 100, 250, 500, 1000))
+	m.throttled, errs[2] = meter.Int64Counter("oneeffect.cosmos.throttled", metric.WithUnit("{attempt}"),
+		metric.WithDescription("Attempts that were answered with 429, also where a later one succeeded."))
 	return m, errors.Join(errs[:]...)
 }
 
@@ -63,23 +67,38 @@ func (m *meters) measure(ctx context.Context, o *operation, began time.Time) {
 	if !o.reached {
 		return
 	}
-	key := series{o.container, o.verb, o.status}
-	options, ok := m.known.Load(key)
+	options := m.by(series{o.container, o.verb, o.status})
+	m.duration.Inst().Record(ctx, time.Since(began).Seconds(), options.record...)
+	m.charge.Record(ctx, o.charge, options.record...)
+	if o.throttled > 0 {
+		m.throttled.Add(ctx, o.throttled, m.by(series{o.container, o.verb, http.StatusTooManyRequests}).add...)
+	}
+}
+
+// options say what a measurement is of.
+type options struct {
+	record []metric.RecordOption
+	add    []metric.AddOption
+}
+
+// by is made once for each series.
+func (m *meters) by(key series) *options {
+	known, ok := m.known.Load(key)
 	if !ok {
-		says := append(m.common[:len(m.common):len(m.common)], semconv.DBCollectionName(o.container), semconv.DBOperationName(o.verb))
-		status := strconv.Itoa(o.status)
+		says := append(m.common[:len(m.common):len(m.common)], semconv.DBCollectionName(key.container), semconv.DBOperationName(key.operation))
+		status := strconv.Itoa(key.status)
 		switch {
-		case o.status == 0:
+		case key.status == 0:
 			says = append(says, semconv.ErrorTypeKey.String("no_answer"))
-		case o.status >= http.StatusBadRequest:
+		case key.status >= http.StatusBadRequest:
 			says = append(says, semconv.DBResponseStatusCode(status), semconv.ErrorTypeKey.String(status))
 		default:
 			says = append(says, semconv.DBResponseStatusCode(status))
 		}
-		options, _ = m.known.LoadOrStore(key, []metric.RecordOption{metric.WithAttributeSet(attribute.NewSet(says...))})
+		set := metric.WithAttributeSet(attribute.NewSet(says...))
+		known, _ = m.known.LoadOrStore(key, &options{[]metric.RecordOption{set}, []metric.AddOption{set}})
 	}
-	m.duration.Inst().Record(ctx, time.Since(began).Seconds(), options.([]metric.RecordOption)...)
-	m.charge.Record(ctx, o.charge, options.([]metric.RecordOption)...)
+	return known.(*options)
 }
 
 // Headers that tell what was asked for, and what it has cost.

@@ -36,6 +36,7 @@ type operation struct {
 	container, verb string  // as telemetry has them
 	status          int     // of the last answer; 0: there was none
 	charge          float64 // request units of all answers
+	throttled       int64   // answers that were 429
 }
 
 type operationKey struct{}
@@ -52,6 +53,9 @@ func (o *operation) attempted(response *http.Response, err error) error {
 		if o.measured {
 			units, _ := strconv.ParseFloat(response.Header.Get(headerCharge), 64) // none: nothing was charged
 			o.charge += units
+		}
+		if o.status == http.StatusTooManyRequests {
+			o.throttled++
 		}
 		if token := response.Header.Get(headerSession); token != "" {
 			o.session = token

@@ -3,7 +3,12 @@ package cosmos_test
 import (
 	"context"
 	"errors"
+	"maps"
+	"net/http"
+	"strings"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	"go.opentelemetry.io/otel/attribute"
 	"go.opentelemetry.io/otel/codes"
@@ -13,9 +18,11 @@ import (
 	"go.opentelemetry.io/otel/sdk/trace/tracetest"
 	"go.opentelemetry.io/otel/trace"
 
+	"oneeffect/emulator/control"
 	"oneeffect/internal/claim"
 	"oneeffect/internal/cosmos"
 	"oneeffect/internal/message"
+	"oneeffect/internal/receipt"
 	"oneeffect/internal/telemetry"
 )
 
@@ -123,28 +130,78 @@ func TestATraceThatIsNotSampledIsMeasuredAllTheSame(t *testing.T) { // K8
 	wantMeasured(t, reader, map[string]int{"read_item 404": reads + 2})
 }
 
+// An attempt that was throttled is counted though its operation succeeded in the end, and
+// a batch that is refused is one that was measured under its status.
+func TestThrottledAttemptsAndRefusedBatchesAreCounted(t *testing.T) { // K8
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		reader := sdkmetric.NewManualReader()
+		db := w.open(func(o *cosmos.Options) { o.Meter = sdkmetric.NewMeterProvider(sdkmetric.WithReader(reader)).Meter("test") })
+		defer db.Close()
+		pair := func(status, times int) error {
+			w.arm(control.Rule{
+				Match: control.Match{Service: "cosmos", Entity: "inventory", Operation: "batch"}, Do: "answer", Status: status, Times: times, RetryAfter: control.Duration(time.Second),
+			})
+			_, err := db.Inventory().Begin(t.Context(), "sku-42", sold(receipt.OutcomeApplied), receipt.Item{Stock: 97, Version: 10})
+			return err
+		}
+		wantError(t, pair(http.StatusRequestEntityTooLarge, 1), message.ErrRefused)
+		if err := pair(http.StatusTooManyRequests, 3); err != nil {
+			t.Fatal(err)
+		}
+		wantMeasured(t, reader, map[string]int{"execute_batch 413": 1, "execute_batch 200": 1})
+		if got := measured(t, reader)["oneeffect.cosmos.throttled execute_batch 429 inventory"]; got != 3 {
+			t.Errorf("%d attempts were throttled, want 3: %v", got, measured(t, reader))
+		}
+	})
+}
+
+// wantMeasured wants so many operations, by name and status, and no others.
 func wantMeasured(t *testing.T, reader sdkmetric.Reader, want map[string]int) {
+	t.Helper()
+	seen := measured(t, reader)
+	for _, name := range []string{"db.client.operation.duration", "azure.cosmosdb.client.operation.request_charge"} {
+		got := map[string]int{}
+		for series, times := range seen {
+			if of, ok := strings.CutPrefix(series, name+" "); ok {
+				got[of[:strings.LastIndex(of, " ")]] += times
+			}
+		}
+		if !maps.Equal(got, want) {
+			t.Errorf("%s has %v, want %v", name, got, want)
+		}
+	}
+}
+
+// measured are counts by instrument, operation, status and container.
+func measured(t *testing.T, reader sdkmetric.Reader) map[string]int {
 	t.Helper()
 	var all metricdata.ResourceMetrics
 	if err := reader.Collect(t.Context(), &all); err != nil {
 		t.Fatal(err)
 	}
-	seen := map[string]int{} // name and status → operations
+	seen := map[string]int{}
+	add := func(name string, by attribute.Set, times int) {
+		for _, key := range []attribute.Key{"db.operation.name", "db.response.status_code", "db.collection.name"} {
+			value, _ := by.Value(key)
+			name += " " + value.AsString()
+		}
+		seen[name] += times
+	}
 	for _, m := range all.ScopeMetrics[0].Metrics {
-		for _, p := range m.Data.(metricdata.Histogram[float64]).DataPoints {
-			status, _ := p.Attributes.Value("db.response.status_code")
-			operation, _ := p.Attributes.Value("db.operation.name")
-			seen[m.Name+" "+operation.AsString()+" "+status.AsString()] += int(p.Count)
-			if p.Sum <= 0 {
-				t.Errorf("%s sums up to %v", m.Name, p.Sum)
+		switch data := m.Data.(type) {
+		case metricdata.Sum[int64]:
+			for _, p := range data.DataPoints {
+				add(m.Name, p.Attributes, int(p.Value))
+			}
+		case metricdata.Histogram[float64]:
+			for _, p := range data.DataPoints {
+				add(m.Name, p.Attributes, int(p.Count))
+				if refused, _ := p.Attributes.Value("db.response.status_code"); p.Sum <= 0 && refused.AsString() != "413" {
+					t.Errorf("%s sums up to %v", m.Name, p.Sum)
+				}
 			}
 		}
 	}
-	for _, name := range []string{"db.client.operation.duration", "azure.cosmosdb.client.operation.request_charge"} {
-		for operation, times := range want {
-			if n := seen[name+" "+operation]; n != times {
-				t.Errorf("%s has %d of %s, want %d; seen %v", name, n, operation, times, seen)
-			}
-		}
-	}
+	return seen
 }
