@@ -282,6 +282,65 @@ func TestTheExamplesOfThePagesArePlayed(t *testing.T) {
 	s := newSystem(t)
 	t.Run("api.md", s.playTheAPI)
 	t.Run("operations.md", s.playOperations)
+	t.Run("README.md", s.playTheReadme)
+}
+
+// playTheReadme adds the handlers of README.md to a worker, as it says, and plays its curls.
+func (s *system) playTheReadme(t *testing.T) {
+	s.t = t
+	const page = "../../README.md"
+	text, err := os.ReadFile(page)
+	if err != nil {
+		t.Fatal(err)
+	}
+	block := func(language string) []byte {
+		found := regexp.MustCompile("(?ms)^```"+language+"\n(.*?)^```$").FindAllSubmatch(text, -1)
+		if len(found) != 1 {
+			t.Fatalf("%s has %d blocks of %s, want one", page, len(found), language)
+		}
+		return found[0][1]
+	}
+	folder, reports := t.TempDir(), t.TempDir()
+	declared, err := os.ReadFile("../../handlers.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	write := func(name string, content []byte) string {
+		path := filepath.Join(folder, name)
+		if err := os.WriteFile(path, content, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		return path
+	}
+	handlers := write("handlers.yaml", append(declared, block("yaml")...))
+	own, err := filepath.Abs("../worker/own.go")
+	if err != nil {
+		t.Fatal(err)
+	}
+	overlay, err := json.Marshal(map[string]map[string]string{"Replace": {own: write("own.go", block("go"))}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	build := exec.CommandContext(s.ctx, "go", "build", "-overlay", write("overlay.json", overlay), "-o", filepath.Join(s.bin, "worker-of-the-readme"), "oneeffect/cmd/worker")
+	if out, err := build.CombinedOutput(); err != nil {
+		t.Fatalf("%v: %s", err, out)
+	}
+	s.documented["http://127.0.0.1:8080"] = "http://" + s.orchestrator(nil).HTTP
+	s.documented["http://127.0.0.1:8082"] = "http://" + s.emulator.Downstream
+	s.process("worker-of-the-readme", []string{"REPORTS=" + reports}, "-id=worker-1", "-handlers="+handlers)
+	client := &http.Client{Transport: &http.Transport{}}
+	defer client.CloseIdleConnections()
+	for _, e := range examplesOf(t, page) {
+		s.play(client, e)
+	}
+	written, err := os.ReadDir(reports)
+	if err != nil || len(written) != 1 || written[0].Name() != "report-1.json" {
+		t.Fatalf("the folder has %v (%v), want report-1.json alone", written, err)
+	}
+	report, err := os.ReadFile(filepath.Join(reports, "report-1.json"))
+	if err != nil || string(report) != `{"year":2026}` {
+		t.Errorf("the report is %s (%v)", report, err)
+	}
 }
 
 // playTheAPI plays every curl of docs/api.md.

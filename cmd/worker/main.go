@@ -126,7 +126,8 @@ func wire(s settings, out process.Connections, handlers map[string]message.Handl
 	}
 }
 
-// readHandlers makes the handlers that a file declares; options are those of all.
+// readHandlers makes the handlers that a file declares, and adds those that are
+// written in Go; options are those of all that are declared.
 func readHandlers(s settings, env process.Environment, options downstream.Options) (map[string]message.Handler, error) {
 	file, err := os.Open(s.handlers)
 	if err != nil {
@@ -151,5 +152,17 @@ func readHandlers(s settings, env process.Environment, options downstream.Option
 		}
 		handlers[h.Declaration().Type] = h
 	}
-	return handlers, nil
+	return handlers, add(handlers, own(env))
+}
+
+// add adds handlers. A task type has one.
+func add(handlers map[string]message.Handler, more []message.Handler) error {
+	for _, h := range more {
+		taskType := h.Declaration().Type
+		if _, taken := handlers[taskType]; taken || taskType == "" {
+			return fmt.Errorf("the handlers that are written in Go: task type %q has a handler already, or no name", taskType)
+		}
+		handlers[taskType] = h
+	}
+	return nil
 }
