@@ -138,7 +138,7 @@ func TestValuesGrowIntoTheWideForms(t *testing.T) {
 	}
 }
 
-func TestBrokenInputIsATypedError(t *testing.T) {
+func TestBrokenInputIsATypedError(t *testing.T) { // A1
 	nested := func(n int, s string) string { return strings.Repeat(s, n) + "40" }
 	for _, c := range []struct {
 		name, hex string
@@ -178,7 +178,7 @@ func TestBrokenInputIsATypedError(t *testing.T) {
 	}
 }
 
-func TestNestingHasALimit(t *testing.T) {
+func TestNestingHasALimit(t *testing.T) { // A1, A7
 	nest := func(n int) []byte {
 		var v any = List{true}
 		for range n {

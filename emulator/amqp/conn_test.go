@@ -245,7 +245,7 @@ func TestACutConnectionEndsWithoutAWord(t *testing.T) {
 	})
 }
 
-func TestAPeerThatVanishesLeavesNothingBehind(t *testing.T) {
+func TestAPeerThatVanishesLeavesNothingBehind(t *testing.T) { // A3, A8
 	// The bubble fails the test if a goroutine is left.
 	for _, stage := range []string{"connected", "opened", "sending", "receiving"} {
 		t.Run(stage, func(t *testing.T) {

@@ -152,7 +152,7 @@ func TestCreditMayComeBeforeTheLinkIsAccepted(t *testing.T) {
 	})
 }
 
-func TestAPeerThatDoesNotReadIsOwedOnlySoMuch(t *testing.T) {
+func TestAPeerThatDoesNotReadIsOwedOnlySoMuch(t *testing.T) { // A7
 	synctest.Test(t, func(t *testing.T) {
 		const room = 64 << 10
 		var link *Link
@@ -196,7 +196,7 @@ func TestAPeerThatDoesNotReadIsOwedOnlySoMuch(t *testing.T) {
 	})
 }
 
-func TestAPeerThatStopsReadingIsCutInTheEnd(t *testing.T) {
+func TestAPeerThatStopsReadingIsCutInTheEnd(t *testing.T) { // A7
 	synctest.Test(t, func(t *testing.T) {
 		s := serveOn(t, &testHandler{}, Options{WriteTimeout: 30 * time.Second})
 		p := newPeer(t, s, Open{})

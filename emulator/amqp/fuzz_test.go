@@ -8,7 +8,7 @@ import (
 
 // FuzzDecodeFrame: whatever comes, it is a frame or a typed error, and a
 // frame that is written again and read again is the same frame.
-func FuzzDecodeFrame(f *testing.F) {
+func FuzzDecodeFrame(f *testing.F) { // A1
 	for _, c := range frames {
 		f.Add(unhex(c.hex))
 	}
@@ -39,7 +39,7 @@ func FuzzDecodeFrame(f *testing.F) {
 
 // FuzzDecodeMessage: whatever comes, it is a message or a typed error; its sections are
 // all of it, and maps that nobody touches keep the bytes of their values.
-func FuzzDecodeMessage(f *testing.F) {
+func FuzzDecodeMessage(f *testing.F) { // A1
 	f.Add(unhex("00 53 70 c0 04 02 41 50 07 00 53 75 a0 01 61"))
 	f.Add(unhex("00 53 72 c1 21 06  a3 01 61 71 00000007  a3 01 62 81 0000000000000008  a3 01 63 d0 00000004 00000000 00 53 77 40"))
 	f.Add(unhex("00 80 0000000000000073 c0 0a 01 80 0000000000000009 00 53 74 c1 0d 02 a1 01 61 81 0000000000000001 00 53 76 45 00 53 76 45"))

@@ -122,7 +122,7 @@ func TestALinkMayBeAcceptedLater(t *testing.T) {
 	})
 }
 
-func TestALateAnswerIsNeverSent(t *testing.T) {
+func TestALateAnswerIsNeverSent(t *testing.T) { // A5
 	answers := map[string]func(*Link) error{
 		"accept": func(l *Link) error { return l.Accept(Acceptance{Credit: 10}) },
 		"refuse": func(l *Link) error { return l.Refuse(Errorf("com.microsoft:timeout", "nothing came")) },
@@ -210,7 +210,7 @@ func TestADetachBeforeTheAnswerEndsTheLinkOnBothSides(t *testing.T) {
 	})
 }
 
-func TestALinkIsDetachedByForce(t *testing.T) {
+func TestALinkIsDetachedByForce(t *testing.T) { // A6
 	synctest.Test(t, func(t *testing.T) {
 		detached := make(chan *Link, 2)
 		h := &testHandler{
@@ -242,7 +242,7 @@ func TestALinkIsDetachedByForce(t *testing.T) {
 	})
 }
 
-func TestTheEndOfASessionFreesItsLinks(t *testing.T) {
+func TestTheEndOfASessionFreesItsLinks(t *testing.T) { // A6
 	synctest.Test(t, func(t *testing.T) {
 		open := 0
 		h := &testHandler{

@@ -11,7 +11,7 @@ import (
 	client "github.com/Azure/go-amqp"
 )
 
-func TestAMessageIsSplitIntoViewsOfItself(t *testing.T) {
+func TestAMessageIsSplitIntoViewsOfItself(t *testing.T) { // A2
 	header := unhex("00 53 70 c0 04 02 41 50 07")
 	delivery := unhex("00 53 71 d1 0000000f 00000002 b3 00000001 61 71 00000005")
 	annotations := unhex("00 a3 1c 616d71703a6d6573736167652d616e6e6f746174696f6e733a6d6170 c1 09 02 a3 01 62 71 00000007")
@@ -49,7 +49,7 @@ func TestAMessageIsSplitIntoViewsOfItself(t *testing.T) {
 	}
 }
 
-func TestUntouchedAnnotationsKeepTheirBytes(t *testing.T) {
+func TestUntouchedAnnotationsKeepTheirBytes(t *testing.T) { // A2
 	raw := unhex("00 53 72 c1 21 06  a3 01 61 71 00000007  a3 01 62 81 0000000000000008  a3 01 63 d0 00000004 00000000")
 	m, err := SplitMessage(append(raw, unhex("00 53 77 40")...))
 	if err != nil {

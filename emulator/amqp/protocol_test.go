@@ -295,7 +295,7 @@ func TestFramesMayComeInAnyPieces(t *testing.T) {
 	})
 }
 
-func TestEverythingMayEndAtAnyMoment(t *testing.T) {
+func TestEverythingMayEndAtAnyMoment(t *testing.T) { // A4, A8
 	ends := map[string]func(*served, *Conn, *Link){
 		"the server's context": func(s *served, _ *Conn, _ *Link) { s.cut() },
 		"close":                func(_ *served, c *Conn, _ *Link) { c.Close(Errorf(ErrCondConnectionForced, "now")) },

@@ -75,7 +75,7 @@ var claimWrite = Op{
 	Body: []byte(`{"id":"82f3","status":"COMPLETED","fence":1}`),
 }
 
-func TestAHoldBlocksItsCallerAndNothingElse(t *testing.T) { // H1
+func TestAHoldBlocksItsCallerAndNothingElse(t *testing.T) { // H1, H8
 	synctest.Test(t, func(t *testing.T) {
 		h := New()
 		name := mustArm(t, h, Rule{Match: Match{Key: "82f3"}, Do: "hold"})

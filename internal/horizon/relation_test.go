@@ -238,7 +238,7 @@ func TestEveryRelationHoldsUpToItsBorderAndNotBeyond(t *testing.T) {
 	}
 }
 
-func TestAnySettingsAreJudgedAsByTheOracle(t *testing.T) {
+func TestAnySettingsAreJudgedAsByTheOracle(t *testing.T) { // R1, R3
 	const seed = 28
 	random := rand.New(rand.NewPCG(seed, seed))
 	seen := map[string]int{}
@@ -273,7 +273,7 @@ func TestAnySettingsAreJudgedAsByTheOracle(t *testing.T) {
 }
 
 // A setting that is not known breaks nothing and passes nothing.
-func TestWhatIsNotKnownIsReportedAsNotChecked(t *testing.T) {
+func TestWhatIsNotKnownIsReportedAsNotChecked(t *testing.T) { // R2
 	violations, unchecked := Check(Settings{})
 	if len(violations) > 0 {
 		t.Errorf("broken by nothing: %v", violations)
@@ -304,7 +304,7 @@ func TestWhatIsNotKnownIsReportedAsNotChecked(t *testing.T) {
 	}
 }
 
-func TestAViolationSaysNumbersReasonAndRemedyInTheOwnersWords(t *testing.T) {
+func TestAViolationSaysNumbersReasonAndRemedyInTheOwnersWords(t *testing.T) { // R1
 	s := Defaults()
 	s.Worker.Renewal = Is("-renewal", 141*time.Second)
 	s.Worker.StoreTimeout = Is("-store-timeout", 10*time.Second)

@@ -8,7 +8,7 @@ import (
 	"oneeffect/emulator/servicebus/rule"
 )
 
-func TestFiltersThatMatchAndThoseThatDoNot(t *testing.T) { // R1 to R4
+func TestFiltersThatMatchAndThoseThatDoNot(t *testing.T) { // R1, R2, R3, R4
 	for expression, want := range map[string]bool{
 		"1=1": true, "1=0": false, "1 <> 2": true, "1 != 1": false, "TRUE = true": true, "true = FALSE": false,
 
