@@ -122,6 +122,9 @@ func (a *app) gather(ctx context.Context, at place, dir string) (err error) {
 	return a.conclude(results, report, run.Dir(), page)
 }
 
+// noEvidence is what to do where a probe of the preflight does not hold.
+const noEvidence = "take no evidence on these endpoints until each probe of taskctl preflight holds"
+
 // conclude prints what has come of it, and fails if that is not what must.
 func (a *app) conclude(results []probe.Result, report evidence.Report, dir, page string) error {
 	if err := a.tellRecords(report, dir, page); err != nil {
@@ -144,6 +147,9 @@ func (a *app) conclude(results []probe.Result, report evidence.Report, dir, page
 		chain = "chain broken"
 	}
 	line := fmt.Sprintf("evidence: %d probes, %d as expected, %s", len(results), good, chain)
+	if len(report.Invalid()) > 0 {
+		line += ", invalid"
+	}
 	if a.output != asJSON {
 		fmt.Fprintln(a.stdout, line)
 	}
@@ -153,6 +159,9 @@ func (a *app) conclude(results []probe.Result, report evidence.Report, dir, page
 	err := errors.Join(append([]error{errors.New(line)}, failures...)...)
 	if silent {
 		return unreachable(err, "look at the endpoint that did not answer, and at the topic and its subscription, then run it again; what was seen until then is in "+page)
+	}
+	if len(report.Invalid()) > 0 {
+		return failed(err, noEvidence+"; what was seen is in "+page)
 	}
 	return failed(err, "look at "+page+", which shows what was seen instead")
 }

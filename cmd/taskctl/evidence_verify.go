@@ -16,7 +16,8 @@ func (a *app) evidenceVerify() *cobra.Command {
 		Use: "verify FILE", Short: "Check recorded evidence, offline", Args: cobra.ExactArgs(1),
 		Long: `Check a run's records.jsonl, or the folder that it is in, without any endpoint:
 the schema, the chain and its end, the ten fields, the fixtures, and that each class
-follows from what was observed.
+follows from what was observed. A run with a preflight verdict that does not hold is
+invalid, whatever its probes came to.
 
 The chain's end is compared with the manifest beside the file and with --head, the
 head that the run printed. Whoever can write the file can write the manifest too, so
@@ -56,6 +57,9 @@ func (a *app) judge(report evidence.Report, path string) error {
 			line += fmt.Sprintf(", %d of %d %s as expected", t.AsExpected, t.Of, kind.name)
 		}
 	}
+	if len(report.Invalid()) > 0 {
+		line += ", invalid"
+	}
 	if a.output != asJSON {
 		fmt.Fprintln(a.stdout, line)
 	}
@@ -65,6 +69,9 @@ func (a *app) judge(report evidence.Report, path string) error {
 	errs := []error{errors.New(line)}
 	for _, p := range report.Problems {
 		errs = append(errs, errors.New(p.String()))
+	}
+	if len(report.Invalid()) > 0 {
+		return failed(errors.Join(errs...), "do not rely on this file, and "+noEvidence)
 	}
 	return failed(errors.Join(errs...), "do not rely on this file: get it again from whoever made it, or run the probes anew")
 }

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bytes"
 	"net/http"
 	"os"
 	"path/filepath"
@@ -9,6 +10,7 @@ import (
 
 	"oneeffect/emulator/control"
 	"oneeffect/internal/evidence"
+	"oneeffect/internal/evidence/probe"
 )
 
 // The probes themselves are tested in virtual time, in internal/preflight. Here they
@@ -39,6 +41,22 @@ func TestAPreflightThatFailsIsSaidAndKeptAndMakesEvidenceInvalid(t *testing.T) {
 	}
 	if report.Passes() || report.Count(evidence.KindPreflight) != (evidence.Tally{Of: 15}) {
 		t.Errorf("the evidence passes: %+v", report.Count(evidence.KindPreflight))
+	}
+	const named = "preflight: record 1: invalid: what is relied on does not hold where this run was made: "
+	checked := taskctl(t, nil, "evidence", "verify", filepath.Join(dir, runs[0].Name()))
+	if checked.code != exitFailed || !strings.HasSuffix(checked.out, "chain intact, 0 of 15 preflight verdicts as expected, invalid\n") {
+		t.Errorf("verify: exit %d\n%s", checked.code, checked.out)
+	}
+	for _, text := range []string{named, "batch-rollback: a batch that is refused leaves nothing; expected: ", "and take no evidence on these endpoints"} {
+		if !strings.Contains(checked.errOut, text) {
+			t.Errorf("verify does not say %q:\n%s", text, checked.errOut)
+		}
+	}
+	var out, errOut bytes.Buffer
+	a := &app{stdout: &out, stderr: &errOut}
+	code := a.exit(a.conclude([]probe.Result{{Name: evidence.Baseline}}, report, dir, "index.html"))
+	if code != exitFailed || !strings.HasSuffix(out.String(), ", invalid\n") || !strings.Contains(errOut.String(), named) || !strings.Contains(errOut.String(), "take no evidence on these endpoints") {
+		t.Errorf("a run of the probes: exit %d\n%s%s", code, out.String(), errOut.String())
 	}
 	for _, e := range s.hub.Events(0) {
 		if e.Kind == "enqueued" {

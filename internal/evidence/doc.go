@@ -22,4 +22,7 @@
 //	V5  A run has one writer. Its folder is made for it and is nobody's else.
 //	V6  A run of the probes has all of them, each with the fixtures of its table.
 //	V7  A source that is due for review is a notice. It never changes a verdict.
+//	V8  Evidence is invalid where something that is relied on does not hold, by a
+//	    preflight of the same run. Its file does not pass and says which, and its page
+//	    says so before anything else and decides nothing.
 package evidence

@@ -110,7 +110,7 @@ type Contradiction struct {
 func (v pageView) Contradictions() []Contradiction {
 	var all []Contradiction
 	for _, f := range ForbiddenConclusions() {
-		shown := !slices.ContainsFunc(f.Probes, func(name string) bool { return !v.shown(name) })
+		shown := len(v.Invalid()) == 0 && !slices.ContainsFunc(f.Probes, func(name string) bool { return !v.shown(name) })
 		all = append(all, Contradiction{f, shown})
 	}
 	return all
@@ -123,7 +123,8 @@ type Statement struct {
 }
 
 // Decision is what the run can decide (section 18): each sentence holds only if the
-// probes that it rests on came out as expected, in a file that nobody has changed.
+// probes that it rests on came out as expected, in a file that nobody has changed. An
+// invalid run decides nothing (V8).
 func (v pageView) Decision() []Statement {
 	rests := []struct {
 		text   string
@@ -137,7 +138,7 @@ func (v pageView) Decision() []Statement {
 	}
 	var all []Statement
 	for _, r := range rests {
-		holds := v.Intact() && !slices.ContainsFunc(r.probes, func(name string) bool { return !v.shown(name) })
+		holds := v.Intact() && len(v.Invalid()) == 0 && !slices.ContainsFunc(r.probes, func(name string) bool { return !v.shown(name) })
 		all = append(all, Statement{r.text, holds})
 	}
 	return all
@@ -145,11 +146,15 @@ func (v pageView) Decision() []Statement {
 
 // Undecided is what no run of this kind can show (section 18).
 func (v pageView) Undecided() []string {
-	return []string{
+	all := []string{
 		"Exactly-once delivery or processing by the broker, or across systems.",
 		"A total order of events, or any order beyond the versions of one entity.",
 		"That another topology is safe: several regions, failover, a restore from a backup, receipts that have expired.",
 		"That systems downstream of this projection are idempotent.",
 		"That the projector which is deployed is the one that was probed, or is configured like it: the probes ran the same code in a process of their own, with a topic and a database of their own.",
 	}
+	if v.Count(KindPreflight).Of == 0 {
+		all = append(all, "That broker and store keep the rules that are relied on: this run did not ask them.")
+	}
+	return all
 }

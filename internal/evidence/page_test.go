@@ -1,6 +1,7 @@
 package evidence
 
 import (
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -59,11 +60,49 @@ func TestThePageConcludesNothingFromWhatDidNotComeOut(t *testing.T) {
 	}
 }
 
+// flown is a verdict of the preflight.
+func flown(reliance string, holds bool) Record {
+	return Record{Kind: KindPreflight, Expected: Held, Preflight: &Verdict{Reliance: reliance, Expected: "412", Seen: "sent a batch; seen: what was seen", Holds: holds}}
+}
+
+// All probes may have come out as expected: what they saw counts for nothing.
+func TestAnInvalidRunSaysSoFirstAndDecidesNothing(t *testing.T) { // V8
+	const broken, unasked = "batch-rollback: a batch that is refused leaves nothing", "this run did not ask them"
+	dir, head := recorded(t, PurposeProbes, append([]Record{flown("etag: ETags change", true), flown(broken, false)}, records(t)...))
+	report := verified(t, dir, head)
+	want := []Problem{{AspectPreflight, 2, "invalid: what is relied on does not hold where this run was made: " + broken + "; expected: 412; sent a batch; seen: what was seen"}}
+	if report.Passes() || !report.Intact() || !slices.Equal(report.Problems, want) {
+		t.Errorf("%v, want %v alone", report, want)
+	}
+	text := page(t, report, beforeReview)
+	body := text[strings.Index(text, "<body>"):]
+	top, rest, _ := strings.Cut(body, "<header>")
+	if !strings.Contains(top, "<strong>Invalid: ") || !strings.Contains(top, broken) || strings.Contains(top, "ETags change") || !strings.Contains(text, "<title>Invalid: ") {
+		t.Errorf("the page begins with %s", top)
+	}
+	for what, times := range map[string]int{
+		"Withdrawn: this run is invalid, and decides nothing.": 1, "What this run shows": 0, "takes effect once": 0, "What it does not show": 1, "not in this run": len(ForbiddenConclusions()), unasked: 0,
+	} {
+		if got := strings.Count(rest, what); got != times {
+			t.Errorf("%q is there %d times, want %d", what, got, times)
+		}
+	}
+
+	for asked, all := range map[bool][]Record{true: append([]Record{flown(broken, true)}, records(t)...), false: records(t)} {
+		dir, head := recorded(t, PurposeProbes, all)
+		report := verified(t, dir, head)
+		text := page(t, report, beforeReview)
+		if !report.Passes() || strings.Contains(text, "Invalid") || strings.Contains(text, "Withdrawn") || strings.Contains(text, unasked) == asked {
+			t.Errorf("asked %v: %v is shown as invalid", asked, report)
+		}
+	}
+}
+
 func TestThePageShowsCellsAndPreflights(t *testing.T) {
 	cell := records(t)[0]
 	cell.Kind, cell.Probe, cell.Expected = KindCell, nil, Held
 	cell.Cell = &Cell{Row: "completed, event not published", Handler: "keyed", Signal: "SIGKILL", Expected: []Counts{{Effects: 1, Completions: 1}}, Observed: Counts{Effects: 1, Completions: 1}}
-	dir, head := recorded(t, "crash matrix", []Record{cell, {Kind: KindPreflight, Expected: Held, Preflight: &Verdict{Reliance: "ETags change", Expected: "412", Seen: "412", Holds: true}}})
+	dir, head := recorded(t, "crash matrix", []Record{cell, flown("ETags change", true)})
 	text := page(t, verified(t, dir, head), beforeReview)
 	for _, want := range []string{"Crash cells: 1 of 1 as expected", "completed, event not published", "effects 1, completions 1", "ETags change", "What is relied on"} {
 		if !strings.Contains(text, want) {

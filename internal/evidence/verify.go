@@ -35,6 +35,7 @@ const (
 	AspectCompleteness Aspect = "completeness"
 	AspectClass        Aspect = "class"
 	AspectCoverage     Aspect = "coverage"
+	AspectPreflight    Aspect = "preflight"
 )
 
 // Problem is why a file does not pass.
@@ -165,6 +166,9 @@ func (v *verification) line(text []byte) {
 	if derived := r.Class(); derived != r.Observed {
 		v.problem(AspectClass, n, "it says %s, and its observations say %s", r.Observed, derived)
 	}
+	if p := r.Preflight; p != nil && !p.Holds {
+		v.problem(AspectPreflight, n, "invalid: what is relied on does not hold where this run was made: %s; expected: %s; %s", p.Reliance, p.Expected, p.Seen)
+	}
 	v.Records = append(v.Records, r)
 }
 
@@ -286,6 +290,17 @@ func (c Case) differences(r Record) []string {
 // Intact says whether the chain and its anchor hold.
 func (r Report) Intact() bool {
 	return r.Head != "" && !slices.ContainsFunc(r.Problems, func(p Problem) bool { return p.Aspect == AspectChain })
+}
+
+// Invalid are the verdicts for which nothing counts that the run has seen (V8).
+func (r Report) Invalid() []Verdict {
+	var broken []Verdict
+	for _, record := range r.Records {
+		if record.Preflight != nil && !record.Preflight.Holds {
+			broken = append(broken, *record.Preflight)
+		}
+	}
+	return broken
 }
 
 // Tally counts records by what they are about.
