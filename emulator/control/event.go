@@ -16,7 +16,7 @@ import (
 //	            delivered, lock-renewed, lock-expired, settled, settle-refused, dead-lettered,
 //	            session-locked, session-lock-renewed, session-lock-expired, session-released
 //	cosmos:     request
-//	downstream: call (arrived), reply
+//	downstream: call (arrived), effect (it was done, whatever becomes of the reply), reply
 //	any:        rule-reached, rule-released, peer-gone
 type Event struct {
 	Seq     uint64    `json:"seq"` // 1, 2, 3, …; set by Record
@@ -52,6 +52,8 @@ type Event struct {
 	Effects  int    `json:"effects,omitempty"` // distinct effects so far under this key or path
 	Replayed bool   `json:"replayed,omitempty"`
 	Resource string `json:"resource,omitempty"`
+
+	Traceparent string `json:"traceparent,omitempty"` // of the call: what tells calls without a key apart
 
 	// Rules.
 	Rule string `json:"rule,omitempty"`

@@ -15,7 +15,8 @@
 //	S3  Every accepted call of the print shop is one more effect.
 //	S4  A call that is refused, held and dropped before apply, or told to fail by its
 //	    payload {"fail": 500}, has no effect; one dropped after apply has, and the
-//	    ledger shows it.
+//	    ledger shows it. Every effect is an event as it happens, also if nobody is
+//	    told of it in a reply.
 //	    At the CRM that failure is stored under the key and given again, marked
 //	    Idempotent-Replayed: true, for as long as the key is remembered.
 //	S5  The CRM remembers a key for 24 hours of the hub's clock. After that, a call
@@ -139,7 +140,7 @@ func (s *Server) call(w http.ResponseWriter, r *http.Request, path string) {
 	c, body, refused := s.read(w, r, path, client)
 	event := control.Event{
 		Service: "downstream", Kind: "call", Entity: path, Client: client, Key: c.key,
-		Operation: "call", Method: r.Method, Path: path,
+		Operation: "call", Method: r.Method, Path: path, Traceparent: c.traceparent,
 	}
 	if !s.ledger.arrive(c) {
 		problem(w, http.StatusServiceUnavailable, errFull)
@@ -159,11 +160,16 @@ func (s *Server) call(w http.ResponseWriter, r *http.Request, path string) {
 	c.at = s.hub.Now()
 	c.keyed = path == "/customers" && !s.hub.Off("downstream.idempotency")
 	o := s.ledger.decide(c)
+	event.Effects, event.Resource = o.effects, o.resource
+	if o.first {
+		done := event
+		done.Kind = "effect"
+		s.hub.Record(done)
+	}
 	d := s.hub.After(r.Context(), op)
 	if o.first {
 		s.ledger.settled(c)
 	}
-	event.Effects, event.Resource = o.effects, o.resource
 	if d.Kind != control.Proceed {
 		s.obey(w, r, c, d, event)
 		return

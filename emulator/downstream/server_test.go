@@ -281,11 +281,11 @@ func TestARuleDecidesWhetherACallHasItsEffect(t *testing.T) { // S4
 	}{
 		{"dropped before apply", control.Rule{Do: "drop"}, 0, 0, "call rule-reached"},
 		{"reset before apply", control.Rule{Do: "reset"}, 0, 0, "call rule-reached"},
-		{"dropped after apply", control.Rule{Do: "drop", When: "after"}, 0, 1, "call rule-reached"},
+		{"dropped after apply", control.Rule{Do: "drop", When: "after"}, 0, 1, "call effect rule-reached"},
 		{"answered before apply", control.Rule{Do: "answer", Status: 503, RetryAfter: control.Duration(1500 * time.Millisecond)}, 503, 0, "call rule-reached reply"},
-		{"answered after apply", control.Rule{Do: "answer", When: "after", Status: 500}, 500, 1, "call rule-reached reply"},
+		{"answered after apply", control.Rule{Do: "answer", When: "after", Status: 500}, 500, 1, "call effect rule-reached reply"},
 		{"answered with an AMQP condition only", control.Rule{Do: "answer", Condition: "amqp:internal-error"}, 500, 0, "call rule-reached reply"},
-		{"delayed", control.Rule{Do: "delay", Delay: control.Duration(time.Second)}, 201, 1, "call rule-reached reply"},
+		{"delayed", control.Rule{Do: "delay", Delay: control.Duration(time.Second)}, 201, 1, "call rule-reached effect reply"},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			bubble(t, func(t *testing.T, w world) {
@@ -400,10 +400,13 @@ func TestEventsAndLedgerTellTheSameStory(t *testing.T) {
 		w.mustSend("/customers", `{"name":"Ada"}`, key, "User-Agent: worker-2")
 
 		events := w.hub.Events(0)
-		if len(events) != 4 {
-			t.Fatalf("%d events, want call, reply, call, reply", len(events))
+		if len(events) != 5 {
+			t.Fatalf("%d events, want call, effect, reply, call, reply", len(events))
 		}
-		call, reply := events[2], events[3]
+		effect, call, reply := events[1], events[3], events[4]
+		if effect.Kind != "effect" || effect.Key != "82f3" || effect.Client != "worker-1" || effect.Effects != 1 || effect.Resource != "/customers/1001" || effect.Traceparent != trace {
+			t.Errorf("done as %+v", effect)
+		}
 		if call.Kind != "call" || call.Service != "downstream" || call.Entity != "/customers" || call.Client != "worker-2" ||
 			call.Key != "82f3" || call.Method != "POST" || call.Path != "/customers" || call.Operation != "call" {
 			t.Errorf("arrived as %+v", call)
