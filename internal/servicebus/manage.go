@@ -32,7 +32,7 @@ type Entity struct {
 	DisabledForReceive bool
 }
 
-// Manager reads what entities are set up to, and makes and deletes queues. It needs
+// Manager reads what entities are set up to and how long queues are, and makes and deletes queues. It needs
 // the right to manage the namespace.
 type Manager struct{ sdk *admin.Client }
 
@@ -84,6 +84,16 @@ func (m *Manager) Queue(ctx context.Context, name string) (Entity, error) {
 		RequiresSession: value(p.RequiresSession), Forwards: value(p.ForwardTo) != "", DisabledForReceive: disabled(p.Status),
 	}
 	return e, errors.Join(errs...)
+}
+
+// Active is how many messages a queue has that are neither scheduled nor dead letters:
+// what a scaler goes by.
+func (m *Manager) Active(ctx context.Context, name string) (int, error) {
+	answer, err := m.sdk.GetQueueRuntimeProperties(ctx, name, nil)
+	if err != nil || answer == nil {
+		return 0, managed("read queue "+name, err)
+	}
+	return int(answer.ActiveMessageCount), nil
 }
 
 // Subscription reads a topic and one of its subscriptions.
