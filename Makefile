@@ -15,9 +15,6 @@ GOLANGCI_LINT_VERSION := v2.15.0
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
 
-# Commands whose time has not come. They fail, so that nobody mistakes their silence for success.
-NOT_BUILT := soak drill
-
 run: build ## the whole system on this machine's loopback, until Ctrl-C (what it holds stays in .local/data: delete it to start afresh)
 	@bin/local up
 
@@ -47,7 +44,8 @@ evidence: build ## the receipt probes and the webhook transfer, with real kills,
 bench: build ## side-by-side benchmarks, as a table of ratios
 	@go run ./emulator/bench -emulator bin/emulator
 	@bin/bench
-soak: ## load with kills and dropped links (MINUTES=n)
+soak: build ## constant load with workers killed, links dropped and requests throttled, then exact counts (MINUTES=1)
+	@bin/local soak -for=$(or $(MINUTES),1)m
 
 variants: ## every promise broken on purpose, and the test that notices
 	@cd internal/variants && go test -variants -parallel=2 -timeout=15m
@@ -68,9 +66,12 @@ otel-check: build bin/collector ## a real collector with the Azure Monitor expor
 bin/collector: infra/collector/main.go infra/collector/go.mod infra/collector/go.sum
 	cd infra/collector && CGO_ENABLED=0 go build -trimpath -ldflags='-s -w' -o ../../bin/collector .
 
-drill: ## scale out and in under load, with and without SIGTERM
+drill: build ## workers scaled from none to eight and back under load, with and without SIGTERM, and takeovers timed
+	@bin/local drill
+
 k8s-dryrun: ## the manifests against a real Kubernetes API server (opt-in: the first build takes ten minutes and more)
 	@go -C infra/dryrun run .
+
 infra-check: ## Bicep, manifests, Dockerfile, compose and workflow files, alone and together (BICEPCHECK=… checks Bicep)
 	@cd infra/check && unformatted=$$(gofmt -l .) && [ -z "$$unformatted" ] || { echo "not formatted: $$unformatted" >&2; exit 1; }
 	@cd infra/check && go mod tidy -diff && go vet ./... && go test ./... && go run .
@@ -90,11 +91,7 @@ bin/golangci-lint-$(GOLANGCI_LINT_VERSION):
 	CGO_ENABLED=0 GOBIN=$(CURDIR)/bin go install github.com/golangci/golangci-lint/v2/cmd/golangci-lint@$(GOLANGCI_LINT_VERSION)
 	@mv bin/golangci-lint $@
 
-$(NOT_BUILT):
-	@echo "$@: not built yet" >&2; exit 1
-
 help:
-	@awk -F ':.*## ' -v late=" $(NOT_BUILT) " '/^[a-z0-9-]+:.*## / { \
-		printf "make %-12s %s%s\n", $$1, $$2, index(late, " " $$1 " ") ? " (not built yet)" : "" }' $(firstword $(MAKEFILE_LIST))
+	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "make %-12s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
 
-.PHONY: run demo test check conformance crash sim evidence bench variants sim-variants model fuzz infra-check otel-check k8s-dryrun build fmt lint help $(NOT_BUILT)
+.PHONY: run demo test check conformance crash sim evidence bench soak drill variants sim-variants model fuzz infra-check otel-check k8s-dryrun build fmt lint help

@@ -38,6 +38,7 @@ type event struct {
 	Effects     int       `json:"effects"`
 	Replayed    bool      `json:"replayed"`
 	Resource    string    `json:"resource"`
+	Traceparent string    `json:"traceparent"`
 	Rule        string    `json:"rule"`
 }
 
@@ -94,26 +95,37 @@ const waitForMore = 10 * time.Second
 
 // more reads what has happened since, and waits for something if nothing has.
 func (c *controller) more(ctx context.Context, wait time.Duration) error {
+	events, err := c.next(ctx, wait)
+	c.seen = append(c.seen, events...)
+	return err
+}
+
+// next is what has happened since, and waits for something if nothing has. It is for
+// who cannot keep all that happens.
+func (c *controller) next(ctx context.Context, wait time.Duration) (events []event, err error) {
 	body, _, err := c.ask(ctx, http.MethodGet, "/control/events?wait="+wait.String()+"&after="+strconv.FormatUint(c.last, 10), nil)
 	if ctx.Err() != nil {
-		return context.Cause(ctx)
+		return nil, context.Cause(ctx)
 	}
 	if err != nil {
-		return err
+		return nil, err
 	}
 	lines := bufio.NewScanner(bytes.NewReader(body))
 	lines.Buffer(nil, 1<<20)
 	for lines.Scan() {
 		var e event
 		if err := json.Unmarshal(lines.Bytes(), &e); err != nil {
-			return fmt.Errorf("read the event log: %w", err)
+			return events, fmt.Errorf("read the event log: %w", err)
 		}
-		c.seen, c.last = append(c.seen, e), e.Seq
+		if e.Seq != c.last+1 {
+			return events, fmt.Errorf("events %d to %d were forgotten before they were read: nothing can be counted", c.last+1, e.Seq-1)
+		}
+		events, c.last = append(events, e), e.Seq
 	}
-	return lines.Err()
+	return events, lines.Err()
 }
 
-// rule is a fault, as far as demo and crash matrix arm one.
+// rule is a fault, as far as it is armed from here.
 type rule struct {
 	Name      string `json:"name"`
 	Match     match  `json:"match"`
@@ -124,6 +136,11 @@ type rule struct {
 	Late      bool   `json:"late,omitempty"`
 	Nth       int    `json:"nth,omitempty"`
 	Times     int    `json:"times,omitempty"`
+
+	Delay       string  `json:"delay,omitempty"`
+	RetryAfter  string  `json:"retryAfter,omitempty"`
+	Probability float64 `json:"probability,omitempty"`
+	Seed        uint64  `json:"seed,omitempty"`
 }
 
 // match says which operations a rule is about.
@@ -145,6 +162,22 @@ func (c *controller) arm(ctx context.Context, r rule) error {
 	return err
 }
 
+// disarm takes a rule away and says how often it has fired.
+func (c *controller) disarm(ctx context.Context, name string) (fired int, err error) {
+	answer, _, err := c.ask(ctx, http.MethodGet, "/control/rules/"+name, nil)
+	if err != nil {
+		return 0, err
+	}
+	var state struct {
+		Fired int `json:"fired"`
+	}
+	if err := json.Unmarshal(answer, &state); err != nil {
+		return 0, fmt.Errorf("read rule %s: %w", name, err)
+	}
+	_, _, err = c.ask(ctx, http.MethodDelete, "/control/rules/"+name, nil)
+	return state.Fired, err
+}
+
 // release lets go of what a rule holds: "go" or "drop".
 func (c *controller) release(ctx context.Context, name, action string) error {
 	_, _, err := c.ask(ctx, http.MethodPost, "/control/rules/"+name+"/release", []byte(`{"action":"`+action+`"}`))
@@ -163,8 +196,9 @@ func (c *controller) switchOff(ctx context.Context, name string) error {
 	return err
 }
 
-// maxAnswer bounds what is read of one answer.
-const maxAnswer = 16 << 20
+// maxAnswer bounds what is read of one answer: no less than what a ledger that is full
+// tells of keys that were used once or twice.
+const maxAnswer = 128 << 20
 
 func (c *controller) ask(ctx context.Context, method, path string, body []byte) ([]byte, http.Header, error) {
 	return ask(ctx, &c.http, method, "http://"+c.address+path, body)
@@ -179,6 +213,11 @@ func ask(ctx context.Context, client *http.Client, method, url string, body []by
 	if body != nil {
 		req.Header.Set("Content-Type", "application/json")
 	}
+	return exchange(client, req)
+}
+
+// exchange sends a request and reads its answer.
+func exchange(client *http.Client, req *http.Request) ([]byte, http.Header, error) {
 	resp, err := client.Do(req)
 	if err != nil {
 		return nil, nil, err
@@ -186,10 +225,10 @@ func ask(ctx context.Context, client *http.Client, method, url string, body []by
 	defer resp.Body.Close()
 	answer, err := io.ReadAll(io.LimitReader(resp.Body, maxAnswer))
 	if err != nil {
-		return nil, nil, fmt.Errorf("%s %s: %w", method, url, err)
+		return nil, nil, fmt.Errorf("%s %s: %w", req.Method, req.URL, err)
 	}
 	if resp.StatusCode/100 != 2 {
-		return nil, nil, fmt.Errorf("%s %s: %s: %s", method, url, resp.Status, strings.TrimSpace(string(answer)))
+		return nil, nil, fmt.Errorf("%s %s: %s: %s", req.Method, req.URL, resp.Status, strings.TrimSpace(string(answer)))
 	}
 	return answer, resp.Header, nil
 }

@@ -5,9 +5,10 @@
 //	local demo      the fourteen arrows, observed from outside, with a real kill
 //	local evidence  the probes of taskctl, against emulators of their own
 //	local crash     the crash matrix: processes killed, paused and left without answers
+//	local soak      constant load, with workers killed, links dropped and requests throttled
+//	local drill     workers scaled from none to eight and back under load, with and without SIGTERM
 //
-// It finds the other programs beside itself: `make run`, `make demo`,
-// `make evidence` and `make crash` build them all into one folder.
+// It finds the other programs beside itself: make builds them all into one folder.
 package main
 
 import (
@@ -32,7 +33,7 @@ func main() {
 	}
 }
 
-const usage = "give a command: up (everything, until Ctrl-C), demo (the fourteen arrows), evidence (the receipt probes) or crash (the crash matrix); -h after it lists its flags"
+const usage = "give a command: up (everything, until Ctrl-C), demo (the fourteen arrows), evidence (the receipt probes), crash (the crash matrix), soak (load, kills and faults) or drill (scaling out and in under load); -h after it lists its flags"
 
 func run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 	if len(args) == 0 {
@@ -52,6 +53,10 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 		return evidence(ctx, bin, args[1:], stdout, stderr)
 	case "crash":
 		return crash(ctx, bin, args[1:], stdout, stderr)
+	case "soak":
+		return soak(ctx, bin, args[1:], stdout, stderr)
+	case "drill":
+		return scaling(ctx, bin, args[1:], stdout, stderr)
 	}
 	return fmt.Errorf("%q is no command: %s", args[0], usage)
 }

@@ -146,12 +146,17 @@ func (s *system) stop() {
 	if len(s.children) == 0 {
 		return
 	}
+	s.stopOthers()
+	s.children[0].stop()
+}
+
+// stopOthers ends everything but the emulators, which can still be asked.
+func (s *system) stopOthers() {
 	var stopping sync.WaitGroup
 	for _, c := range s.children[1:] {
 		stopping.Go(c.stop)
 	}
 	stopping.Wait()
-	s.children[0].stop()
 }
 
 // failed waits for the first child that ends by itself.

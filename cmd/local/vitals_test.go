@@ -1,0 +1,51 @@
+package main
+
+import (
+	"math"
+	"math/rand/v2"
+	"strings"
+	"testing"
+	"time"
+)
+
+// looks are a process looked at once a second: what rises, by so much a minute, and
+// what scatters.
+func looks(minutes, rise float64) []vital {
+	chance := rand.New(rand.NewPCG(1, 1))
+	var seen []vital
+	for at := time.Duration(0); at.Minutes() < minutes; at += time.Second {
+		up := rise * at.Minutes()
+		seen = append(seen, vital{at, 40 + 20*chance.Float64() + up, 2e6 + 5e5*chance.Float64(), 3e7})
+	}
+	return seen
+}
+
+func TestASlopeIsThatOfTheLine(t *testing.T) {
+	var seen []vital
+	for n := range 10 {
+		seen = append(seen, vital{after: time.Duration(n) * time.Minute, heap: 5 + 3*float64(n)})
+	}
+	if s := fit(seen, func(v vital) float64 { return v.heap }); math.Abs(s.rise-3) > 1e-9 || s.err > 1e-9 {
+		t.Errorf("%+v, want a rise of 3 a minute and no scatter", s)
+	}
+}
+
+func TestGrowthIsSaidAndScatterIsNot(t *testing.T) {
+	for name, test := range map[string]struct {
+		minutes, rise float64
+		says, line    string
+	}{
+		"flat":               {30, 0, "", "goroutines"},
+		"it falls":           {30, -5, "", "goroutines"},
+		"one for every kill": {30, 15, "goroutines of w1 grow by", "bound 1"},
+		"too short to say":   {1, 15, "", "not judged"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			v := vitals{child: &child{name: "w1"}, seen: looks(test.minutes, test.rise)}
+			line, err := v.judge()
+			if (err != nil) != (test.says != "") || err != nil && !strings.Contains(err.Error(), test.says) || !strings.Contains(line, test.line) {
+				t.Errorf("%q, %v", line, err)
+			}
+		})
+	}
+}
