@@ -76,6 +76,10 @@ infra-check: ## Bicep, manifests, Dockerfile, compose and workflow files, alone 
 	@cd infra/check && unformatted=$$(gofmt -l .) && [ -z "$$unformatted" ] || { echo "not formatted: $$unformatted" >&2; exit 1; }
 	@cd infra/check && go mod tidy -diff && go vet ./... && go test ./... && go run .
 
+browser: build ## the page in a real browser: the demo's picture, live, operated, attacked, with 100000 executions (chromium)
+	@cd e2e && unformatted=$$(gofmt -l .) && [ -z "$$unformatted" ] || { echo "not formatted: $$unformatted" >&2; exit 1; }
+	@cd e2e && go mod tidy -diff && go vet ./... && go test -count=1 -timeout=5m -json . | go run ./told
+
 build: ## every program, into bin/
 	@go build -o bin/ ./cmd/... ./emulator
 
@@ -94,4 +98,4 @@ bin/golangci-lint-$(GOLANGCI_LINT_VERSION):
 help:
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "make %-12s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
 
-.PHONY: run demo test check conformance crash sim evidence bench soak drill variants sim-variants model fuzz infra-check otel-check k8s-dryrun build fmt lint help
+.PHONY: run demo test check conformance crash sim evidence bench soak drill variants sim-variants model fuzz infra-check otel-check k8s-dryrun browser build fmt lint help

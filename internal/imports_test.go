@@ -203,6 +203,7 @@ var libraries = []struct {
 	{"golang.org/x/net/http/httpguts", []string{"internal/downstream"}, "internal/downstream alone writes headers that an operator declared"},
 	{"github.com/coreos/go-oidc/v3", []string{"cmd/internal/access"}, "who asks is found out in one place"},
 	{"github.com/go-jose/go-jose/v4", []string{"cmd/internal/access"}, "who asks is found out in one place"},
+	{"golang.org/x/oauth2", []string{"cmd/internal/access"}, "who asks is found out in one place"},
 	{"github.com/spf13/cobra", []string{"cmd/taskctl"}, "the operator's command line alone has commands within commands"},
 	{"golang.org/x/sync/errgroup", []string{"command"}, "commands run several things side by side until the first ends"},
 	{"github.com/coder/websocket", []string{"emulator/door"}, "AMQP over WebSocket enters by emulator/door alone"},

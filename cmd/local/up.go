@@ -65,7 +65,7 @@ func up(ctx context.Context, bin string, args []string, stdout, stderr io.Writer
 	if err := s.projector(ctx, *projector); err != nil {
 		return err
 	}
-	fmt.Fprintf(stdout, "page and API  http://%s\nprojector     http://%s/webhooks/local (docs/operations.md says how to sign)\ndownstream    http://%s/ledger\ncontrol       http://%s/control/events\nlogs          %s\n", s.api, s.webhooks, s.downstream, s.control, s.dir)
+	fmt.Fprintf(stdout, "page and API  http://%s\nprojector     http://%s/webhooks/local (docs/operations.md says how to sign)\ndownstream    http://%s/ledger\ncontrol       http://%s/control/events\nstore         http://%s\nlogs          %s\n", s.api, s.webhooks, s.downstream, s.control, s.cosmos, s.dir)
 	if *data != "" {
 		fmt.Fprintf(stdout, "data          %s (delete it to start afresh)\n", *data)
 	}

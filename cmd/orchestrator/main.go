@@ -81,6 +81,7 @@ func parse(args []string, env process.Environment, stderr io.Writer) (settings, 
 	flags.StringVar(&s.evidence, "evidence", "", "folder of the runs of evidence, which the page then shows under /evidence/")
 	flags.IntVar(&s.subscribers, "max-subscribers", 200, "browsers that are told of changes at a time")
 	err := s.Parse(flags, args, env, func() error { return s.check() })
+	s.access.Secret = env.Get(access.SecretVariable)
 	return s, err
 }
 
@@ -189,7 +190,7 @@ func run(ctx context.Context, args []string, env process.Environment, stdout, st
 		ReplaySettle: s.replaySettle, FollowPeriod: s.followPeriod, FollowWindow: s.followWindow,
 		Log: log, Counters: counters,
 	}
-	site, err := s.site(o, "", log)
+	site, err := s.site(o, s.signOut(), log)
 	if err != nil {
 		return err
 	}

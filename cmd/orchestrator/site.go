@@ -13,6 +13,7 @@ import (
 	"strings"
 	"time"
 
+	"oneeffect/cmd/internal/access"
 	"oneeffect/internal/orchestrator"
 	"oneeffect/internal/page"
 )
@@ -33,6 +34,14 @@ func (s settings) site(o *orchestrator.Orchestrator, signOut string, log *slog.L
 	}
 	o.Changed = p.Live.Publish
 	return p, nil
+}
+
+// signOut is where a browser's sign-in ends, if there are any.
+func (s settings) signOut() string {
+	if s.access.Client == "" {
+		return ""
+	}
+	return access.SignOut
 }
 
 // shelf serves the runs in a folder of evidence, those of the crash matrix among

@@ -20,13 +20,17 @@
 package page
 
 import (
+	"crypto/sha256"
 	"embed"
+	"encoding/hex"
 	"errors"
+	"fmt"
 	"html/template"
 	"io/fs"
 	"log/slog"
 	"net/http"
 	"net/url"
+	"strconv"
 	"strings"
 	"time"
 
@@ -55,6 +59,7 @@ type Page struct {
 	o         Options
 	templates *template.Template
 	files     http.Handler
+	version   string // of the assets: their digest, which is part of their paths
 	origins   *http.CrossOriginProtection
 }
 
@@ -68,10 +73,28 @@ func New(o Options) (*Page, error) {
 	if err != nil {
 		return nil, err
 	}
+	version, err := digest(assets)
+	if err != nil {
+		return nil, err
+	}
 	return &Page{
-		o: o, templates: templates, files: http.FileServerFS(assets),
+		o: o, templates: templates, files: http.FileServerFS(assets), version: version,
 		Live: newLive(o.MaxSubscribers), origins: http.NewCrossOriginProtection(),
 	}, nil
+}
+
+// digest is of all files together.
+func digest(files fs.FS) (string, error) {
+	all := sha256.New()
+	err := fs.WalkDir(files, ".", func(name string, entry fs.DirEntry, err error) error {
+		if err != nil || entry.IsDir() {
+			return err
+		}
+		text, err := fs.ReadFile(files, name)
+		fmt.Fprintf(all, "%q%q", name, text)
+		return err
+	})
+	return hex.EncodeToString(all.Sum(nil)[:8]), err
 }
 
 // Handler is the API with the page before it.
@@ -125,19 +148,22 @@ func secure(h http.Header) {
 	h.Set("Cache-Control", "no-store")
 }
 
+// asset is a file that a browser may keep: another one has another path.
 func (p *Page) asset(w http.ResponseWriter, r *http.Request) {
-	if name := strings.TrimPrefix(r.URL.Path, "/assets/"); !fs.ValidPath(name) || name == "." {
+	version, name, _ := strings.Cut(strings.TrimPrefix(r.URL.Path, "/assets/"), "/")
+	if version != p.version || !fs.ValidPath(name) || name == "." {
 		p.o.API.ServeHTTP(w, r)
 		return
 	}
 	secure(w.Header())
-	w.Header().Set("Cache-Control", "no-cache")
-	http.StripPrefix("/assets", p.files).ServeHTTP(w, r)
+	w.Header().Set("Cache-Control", "private, max-age=31536000, immutable")
+	http.StripPrefix("/assets/"+version, p.files).ServeHTTP(w, r)
 }
 
 // frame is what all pages have around their own.
 type frame struct {
 	Title    string
+	Assets   string // where its files are
 	Who      string // who is signed in; "": nobody has to be
 	Operates bool   // may cancel, replay and resolve
 	Evidence bool
@@ -150,7 +176,7 @@ type frame struct {
 
 func (p *Page) frame(r *http.Request, title, here string) frame {
 	who := orchestrator.PrincipalOf(r.Context())
-	f := frame{Title: title, Operates: who.May(orchestrator.Operate), Evidence: p.o.Evidence != nil, Here: here, Now: time.Now().UTC()}
+	f := frame{Title: title, Assets: "/assets/" + p.version, Operates: who.May(orchestrator.Operate), Evidence: p.o.Evidence != nil, Here: here, Now: time.Now().UTC()}
 	if who.Name != orchestrator.Anonymous {
 		f.Who, f.SignOut = who.Name, p.o.SignOut
 	}
@@ -167,6 +193,7 @@ func (p *Page) show(w http.ResponseWriter, r *http.Request, status int, name str
 	}
 	secure(w.Header())
 	w.Header().Set("Content-Type", "text/html; charset=utf-8")
+	w.Header().Set("Content-Length", strconv.Itoa(page.Len()))
 	w.WriteHeader(status)
 	_, _ = w.Write([]byte(page.String())) // the peer may be gone: nothing to do about it
 }

@@ -58,7 +58,7 @@ func inBubble(t *testing.T, test func(t *testing.T, b *bench)) {
 		b.Orchestrator = &orchestrator.Orchestrator{
 			Store: db.Executions(), Views: db.Executions(), Send: func(context.Context, message.Message) error { return nil },
 			ReplaySettle: 21 * time.Minute, FollowPeriod: time.Second, FollowWindow: time.Hour,
-			SendTimeout: 20 * time.Second, MaxMessage: 64 << 10, 
+			SendTimeout: 20 * time.Second, MaxMessage: 64 << 10,
 			Claims: &claim.Desk{Store: db.Claims(), Process: "orchestrator/" + claim.Nonce(), Timeout: 10 * time.Second,
 				Terms: claim.Terms{Lease: 5 * time.Minute, ChallengerMargin: 5 * time.Second, Keep: 30 * 24 * time.Hour}},
 			Log: slog.New(slog.DiscardHandler),
@@ -262,12 +262,14 @@ func TestEveryPageHasTheSamePolicyAndLoadsItsOwnFilesOnly(t *testing.T) { // P1
 				}
 			}
 		}
-		for path, want := range map[string]string{"/assets/page.css": "text/css", "/assets/page.js": "javascript", "/assets/icon.svg": "image/svg+xml"} {
-			if w := b.ask(http.MethodGet, path, nil); w.Code != http.StatusOK || !strings.Contains(w.Header().Get("Content-Type"), want) {
+		assets := regexp.MustCompile(`/assets/[0-9a-f]{16}/`).FindString(b.ask(http.MethodGet, "/", nil).Body.String())
+		for name, want := range map[string]string{"page.css": "text/css", "page.js": "javascript", "icon.svg": "image/svg+xml"} {
+			path := assets + name
+			if w := b.ask(http.MethodGet, path, nil); w.Header().Get("Cache-Control") != "private, max-age=31536000, immutable" || w.Code != http.StatusOK || !strings.Contains(w.Header().Get("Content-Type"), want) {
 				t.Errorf("%s: %d %s", path, w.Code, w.Header().Get("Content-Type"))
 			}
 		}
-		for _, path := range []string{"/assets/", "/assets/../page.go", "/assets/nothing", "/evidence/", "/executions/82f3/timeline", "/nowhere"} {
+		for _, path := range []string{"/assets/", assets, assets + "../page.go", assets + "nothing", "/assets/page.js", "/assets/0123456789abcdef/page.js", "/evidence/", "/executions/82f3/timeline", "/nowhere"} {
 			if w := b.ask(http.MethodGet, path, nil); w.Code != http.StatusNotFound {
 				t.Errorf("%s: %d", path, w.Code)
 			}

@@ -18,6 +18,9 @@
 //	    answer. A token goes no further than this package.
 //	A5  A web page cannot reach an open API by a name of its own that it has made
 //	    point to loopback: the request's Host must be a loopback name or address.
+//	A6  A browser signs in by the authorization code flow with PKCE, if a client is
+//	    configured. What it then sends is the issuer's access token, in a cookie that no
+//	    script reads and no other site's form takes along, and the rules are the same.
 package access
 
 import (
@@ -27,6 +30,7 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
+	"net/url"
 	"strconv"
 	"strings"
 	"time"
@@ -46,6 +50,7 @@ type Options struct {
 type Guard struct {
 	o          Options
 	onLoopback bool
+	origins    *http.CrossOriginProtection
 	keys       *keys // nil: an open API
 }
 
@@ -57,7 +62,7 @@ func New(o Options) (*Guard, error) {
 		return nil, err
 	}
 	host, _, _ := net.SplitHostPort(address) // Check has tried it
-	g := &Guard{o: o, onLoopback: loopback(host)}
+	g := &Guard{o: o, onLoopback: loopback(host), origins: http.NewCrossOriginProtection()}
 	if o.Required() {
 		g.keys = newKeys(o.Issuer, o.Transport, o.Log)
 	}
@@ -78,7 +83,17 @@ func (g *Guard) Handler(next http.Handler) http.Handler {
 		return g.open(next)
 	}
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if g.flow(w, r) {
+			return
+		}
 		who, err := g.admit(r)
+		if err != nil && g.o.Client != "" && browses(r) && !errors.Is(err, errNoKeys) {
+			if _, lacks := errors.AsType[*missing](err); !lacks {
+				w.Header().Set("Cache-Control", "no-store")
+				http.Redirect(w, r, SignIn+"?to="+url.QueryEscape(r.URL.RequestURI()), http.StatusSeeOther)
+				return
+			}
+		}
 		if err != nil {
 			g.refuse(w, r, err)
 			return
@@ -86,6 +101,7 @@ func (g *Guard) Handler(next http.Handler) http.Handler {
 		admitted := r.WithContext(orchestrator.WithPrincipal(r.Context(), who))
 		admitted.Header = r.Header.Clone()
 		admitted.Header.Del("Authorization")
+		admitted.Header.Del("Cookie")
 		next.ServeHTTP(w, admitted)
 	})
 }

@@ -15,6 +15,7 @@ import (
 	"net"
 	"net/http"
 	"net/http/httptest"
+	"net/url"
 	"strings"
 	"sync"
 	"testing"
@@ -39,6 +40,7 @@ type issuer struct {
 	hold      chan struct{}
 	discovery int // requests
 	keys      int
+	token     func(form url.Values) (status int, answer any) // its token endpoint
 }
 
 func (i *issuer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
@@ -55,10 +57,14 @@ func (i *issuer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		if keysAt == "" {
 			keysAt = i.url + "/keys"
 		}
-		body = map[string]any{"issuer": claimed, "jwks_uri": keysAt, "id_token_signing_alg_values_supported": []string{"none", "HS256", "RS256"}}
+		body = map[string]any{"issuer": claimed, "jwks_uri": keysAt, "authorization_endpoint": i.url + "/authorize?tenant=t", "token_endpoint": i.url + "/token", "id_token_signing_alg_values_supported": []string{"none", "HS256", "RS256"}}
 	case "/keys":
 		i.keys++
 		body = map[string]any{"keys": i.published}
+	case "/token":
+		if err := r.ParseForm(); err == nil && i.token != nil {
+			answer, body = i.token(r.PostForm)
+		}
 	default:
 		answer = http.StatusNotFound
 	}
@@ -73,7 +79,9 @@ func (i *issuer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	w.Header().Set("Content-Type", "application/json")
 	if answer != 0 {
 		w.WriteHeader(answer)
-		return
+		if body == nil || answer != http.StatusOK {
+			return
+		}
 	}
 	_ = json.NewEncoder(w).Encode(body)
 }

@@ -18,6 +18,7 @@ import (
 
 	"github.com/coreos/go-oidc/v3/oidc"
 	"github.com/go-jose/go-jose/v4"
+	"golang.org/x/oauth2"
 )
 
 const (
@@ -44,13 +45,14 @@ type keys struct {
 	wanted chan struct{} // a request asks for a reading; holds one
 	ended  chan struct{} // closed when nobody reads any more
 
-	mu      sync.Mutex
-	set     keySet        // nil: none was read yet
-	read    time.Time     // when set was
-	tried   time.Time     // when the last reading ended, well or not
-	failed  bool          // the last reading
-	next    chan struct{} // closed when the reading under way, or to come, has ended
-	waiting int
+	mu       sync.Mutex
+	endpoint oauth2.Endpoint // where browsers sign in, as the issuer said last
+	set      keySet          // nil: none was read yet
+	read     time.Time       // when set was
+	tried    time.Time       // when the last reading ended, well or not
+	failed   bool            // the last reading
+	next     chan struct{}   // closed when the reading under way, or to come, has ended
+	waiting  int
 }
 
 func newKeys(issuer string, transport http.RoundTripper, log *slog.Logger) *keys {
@@ -222,6 +224,9 @@ func (k *keys) fetch(ctx context.Context) (keySet, error) {
 	if !strings.HasPrefix(document.Keys, "https://") {
 		return nil, errors.New("discover: jwks_uri is no https URL, and keys that somebody on the way can change are worth nothing")
 	}
+	k.mu.Lock()
+	k.endpoint = provider.Endpoint()
+	k.mu.Unlock()
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet, document.Keys, nil)
 	if err != nil {
 		return nil, fmt.Errorf("read the keys: %w", err)

@@ -48,33 +48,44 @@ var (
 
 // authenticate says who asks, by their token.
 func (g *Guard) authenticate(r *http.Request) (orchestrator.Principal, error) {
-	raw, err := bearer(r.Header["Authorization"])
+	headers := r.Header["Authorization"]
+	if kept, err := r.Cookie(tokenCookie); err == nil && len(headers) == 0 && g.o.Client != "" {
+		headers = []string{"Bearer " + kept.Value}
+	}
+	raw, err := bearer(headers)
 	if err != nil {
 		return orchestrator.Principal{}, err
 	}
+	who, _, err := g.believe(r.Context(), raw)
+	return who, err
+}
+
+// believe says whose a token is, and until when it is good.
+func (g *Guard) believe(ctx context.Context, raw string) (orchestrator.Principal, time.Time, error) {
+	nobody := orchestrator.Principal{}
 	seen := &witness{keys: g.keys}
 	token, err := oidc.NewVerifier(g.o.Issuer, seen, &oidc.Config{
 		ClientID: g.o.Audience, SupportedSigningAlgs: algorithms(),
 		Now: func() time.Time { return time.Now().Add(-skew) }, // of the expiry; the rest is in timely
-	}).Verify(r.Context(), raw)
+	}).Verify(ctx, raw)
 	if err != nil {
-		return orchestrator.Principal{}, seen.explain(err, g.o.Settings)
+		return nobody, time.Time{}, seen.explain(err, g.o.Settings)
 	}
 	var claims map[string]json.RawMessage
 	if err := token.Claims(&claims); err != nil {
-		return orchestrator.Principal{}, errInvalid
+		return nobody, time.Time{}, errInvalid
 	}
 	if err := timely(claims); err != nil {
-		return orchestrator.Principal{}, err
+		return nobody, time.Time{}, err
 	}
 	if !usable(token.Subject) {
-		return orchestrator.Principal{}, errSubject
+		return nobody, time.Time{}, errSubject
 	}
 	roles, err := rolesOf(claims[g.o.RolesClaim])
 	if err != nil {
-		return orchestrator.Principal{}, err
+		return nobody, time.Time{}, err
 	}
-	return orchestrator.Principal{Name: token.Subject, Roles: roles}, nil
+	return orchestrator.Principal{Name: token.Subject, Roles: roles}, token.Expiry, nil
 }
 
 // bearer is the token in a request's Authorization headers.
