@@ -19,7 +19,7 @@ const (
 // this machine is nobody's wish.
 func (s *Settings) OrEmulators() {
 	broker := s.connectionString != "" || s.Namespace != ""
-	_, storeHere := onLoopback(s.Endpoint)
+	_, storeHere := OnLoopback(s.Endpoint)
 	brokerHere := strings.Contains(s.connectionString, "UseDevelopmentEmulator=true")
 	if !broker && (s.Endpoint == "" || storeHere) {
 		s.connectionString = emulatorBroker
@@ -27,7 +27,7 @@ func (s *Settings) OrEmulators() {
 	if s.Endpoint == "" && (!broker || brokerHere) {
 		s.Endpoint = emulatorStore
 	}
-	if scheme, here := onLoopback(s.Endpoint); here && scheme == "http" && s.cosmosKey == "" {
+	if scheme, here := OnLoopback(s.Endpoint); here && scheme == "http" && s.cosmosKey == "" {
 		s.cosmosKey = emulatorKey
 	}
 }

@@ -162,14 +162,14 @@ const storeSkew = 4 * time.Second
 // StoreSkew is how far apart two clocks of the store may be: none on this machine's
 // loopback, where the store is one process with one clock.
 func (s *Settings) StoreSkew() time.Duration {
-	if _, loopback := onLoopback(s.Endpoint); loopback {
+	if _, loopback := OnLoopback(s.Endpoint); loopback {
 		return 0
 	}
 	return storeSkew
 }
 
-// onLoopback says whether a URL is about this machine, and its scheme.
-func onLoopback(address string) (scheme string, loopback bool) {
+// OnLoopback says whether a URL is about this machine, and its scheme.
+func OnLoopback(address string) (scheme string, loopback bool) {
 	at, err := url.Parse(address)
 	if err != nil {
 		return "", false
