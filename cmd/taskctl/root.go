@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"net/http"
 	"net/url"
 
 	"oneeffect/cmd/internal/process"
@@ -23,8 +24,10 @@ type app struct {
 	stdout, stderr io.Writer
 	output         format
 
-	orchestrator, projector string // URLs
-	mistakes                error  // of the environment, told when a command runs
+	orchestrator, projector string       // URLs
+	audience                string       // of tokens for the orchestrator's API; empty: it is open
+	client                  *http.Client // of that API
+	mistakes                error        // of the environment, told when a command runs
 }
 
 // root is the command line. A new command is a file, and a line here.
@@ -36,8 +39,9 @@ func (a *app) root() *cobra.Command {
 
 Without configuration it reaches the emulators that "make run" starts. Every flag
 below is a variable too: ONEEFFECT_TASKCTL_ and its name in capitals, "-" as "_".
-Secrets are variables only: SERVICEBUS_CONNECTION_STRING and COSMOS_KEY. Without
-them it signs in with the identity that AZURE_TOKEN_CREDENTIALS names.
+Secrets are variables only: SERVICEBUS_CONNECTION_STRING, COSMOS_KEY and
+ORCHESTRATOR_TOKEN. Without them it signs in with the identity that
+AZURE_TOKEN_CREDENTIALS names.
 
 ` + exitHelp,
 		SilenceErrors:     true,
@@ -51,6 +55,7 @@ them it signs in with the identity that AZURE_TOKEN_CREDENTIALS names.
 	flags := flag.NewFlagSet("taskctl", flag.ContinueOnError)
 	a.Register(flags)
 	flags.StringVar(&a.orchestrator, "orchestrator-url", "http://127.0.0.1:8080", "address of the orchestrator's API")
+	flags.StringVar(&a.audience, "orchestrator-audience", "", "audience of the token for the orchestrator's API, as the orchestrator has it in -oidc-audience; empty: the API is open, or "+tokenVariable+" is set")
 	flags.StringVar(&a.projector, "projector-url", "http://127.0.0.1:8083", "address of the projector's webhooks")
 	for name, value := range map[string]string{"id": "taskctl", "log-level": "WARN"} {
 		a.mistakes = errors.Join(a.mistakes, flags.Set(name, value))
@@ -62,11 +67,20 @@ them it signs in with the identity that AZURE_TOKEN_CREDENTIALS names.
 	_ = root.RegisterFlagCompletionFunc("output", cobra.FixedCompletions([]string{"table", "json"}, cobra.ShellCompDirectiveNoFileComp)) // the flag is there
 
 	root.AddCommand(
+		a.cancel(),
+		a.claims(),
+		a.deadLetters(),
 		a.doctor(),
 		a.evidence(),
+		a.get(),
+		a.list(),
 		a.preflight(),
+		a.resolve(),
 		a.setup(),
+		a.submit(),
+		a.timeline(),
 		a.version(),
+		a.watch(),
 	)
 	return root
 }
