@@ -62,7 +62,7 @@ func TestThePageConcludesNothingFromWhatDidNotComeOut(t *testing.T) {
 
 // flown is a verdict of the preflight.
 func flown(reliance string, holds bool) Record {
-	return Record{Kind: KindPreflight, Expected: Held, Preflight: &Verdict{Reliance: reliance, Expected: "412", Seen: "sent a batch; seen: what was seen", Holds: holds}}
+	return Record{Kind: KindPreflight, Expected: Held, Preflight: &Verdict{Reliance: reliance, Expected: "412", Seen: "sent a batch;\nseen: what was seen", Holds: holds}}
 }
 
 // All probes may have come out as expected: what they saw counts for nothing.

@@ -167,7 +167,7 @@ func (v *verification) line(text []byte) {
 		v.problem(AspectClass, n, "it says %s, and its observations say %s", r.Observed, derived)
 	}
 	if p := r.Preflight; p != nil && !p.Holds {
-		v.problem(AspectPreflight, n, "invalid: what is relied on does not hold where this run was made: %s; expected: %s; %s", p.Reliance, p.Expected, p.Seen)
+		v.problem(AspectPreflight, n, "invalid: what is relied on does not hold where this run was made: %s; expected: %s; %s", p.Reliance, p.Expected, message.Line(p.Seen))
 	}
 	v.Records = append(v.Records, r)
 }
