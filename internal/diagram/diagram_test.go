@@ -71,6 +71,7 @@ func TestTheDrawingIsDrawnArrowByArrow(t *testing.T) { // G1
 		"5 worker-1>worker-1 stopped before recording a result crash inferred",
 		"6 Service Bus>worker-2 lock expired · redeliver 82f3 expired",
 		"7 worker-2>Idempotency store read 82f3 → IN_PROGRESS, lease stale · take over, fence 2",
+		"0 Idempotency store>Idempotency store fenced: nothing is applied that fence 1 still writes fenced",
 		"8 worker-2>Downstream system customer.create · Idempotency-Key: 82f3",
 		"9 Downstream system>worker-2 applied · /customers/1",
 		"10 worker-2>Idempotency store mark COMPLETED · result /customers/1 success",
@@ -116,7 +117,13 @@ func TestEveryEndHasItsArrows(t *testing.T) { // G1
 		"released, and waited for": {func(c *diagram.Claim) { c.Status, c.Released, c.NotBefore = claim.InProgress, true, after(30) }, []diagram.Moment{grant(1, "released")},
 			[]string{"3 worker-1>Idempotency store release 82f3 · for another attempt, not before 12:00:30"}},
 		"failed by its owner": {func(c *diagram.Claim) { c.Status, c.Fence = claim.Failed, 1 }, []diagram.Moment{grant(1, "failed: DownstreamRejected")},
-			[]string{"3 worker-1>Downstream system customer.create · Idempotency-Key: 82f3, if it came so far  inferred", "4 Downstream system>worker-1 an answer, if any: not recorded  inferred", "5 worker-1>Idempotency store mark FAILED · DownstreamRejected failure", "6 worker-1>Service Bus TaskFailed · dead-letter message failure"}},
+			[]string{"3 worker-1>Downstream system customer.create · Idempotency-Key: 82f3", "4 Downstream system>worker-1 refused: not applied failure", "5 worker-1>Idempotency store mark FAILED · DownstreamRejected failure", "6 worker-1>Service Bus TaskFailed · dead-letter message failure"}},
+		"failed, and nobody knows": {func(c *diagram.Claim) { keyless(c); c.Status, c.Fence = claim.Failed, 1 }, []diagram.Moment{grant(1, "failed: OutcomeUnknown")},
+			[]string{"3 worker-1>Downstream system customer.create · without a key", "4 Downstream system>worker-1 no answer that tells whether it was applied failure", "5 worker-1>Idempotency store mark FAILED · OutcomeUnknown failure", "6 worker-1>Service Bus TaskFailed · dead-letter message failure"}},
+		"failed before any call": {func(c *diagram.Claim) { c.Status, c.Fence = claim.Failed, 1 }, []diagram.Moment{grant(1, "failed: KeyWindowPassed")},
+			[]string{"2 worker-1>Idempotency store claim 82f3 · IN_PROGRESS · lease 5 min", "3 worker-1>Idempotency store mark FAILED · KeyWindowPassed failure", "4 worker-1>Service Bus TaskFailed · dead-letter message failure"}},
+		"failed for another reason": {func(c *diagram.Claim) { c.Status, c.Fence = claim.Failed, 1 }, []diagram.Moment{grant(1, "failed: AttemptsExhausted")},
+			[]string{"3 worker-1>Downstream system customer.create · Idempotency-Key: 82f3, if it came so far  inferred", "4 Downstream system>worker-1 an answer, if any: not recorded  inferred", "5 worker-1>Idempotency store mark FAILED · AttemptsExhausted failure", "6 worker-1>Service Bus TaskFailed · dead-letter message failure"}},
 		"failed by who came next": {func(c *diagram.Claim) {
 			keyless(c)
 			c.Status, c.Owner, c.CallStarted = claim.Failed, "worker-2/b/9", true
@@ -204,8 +211,8 @@ func TestALongHistoryIsCutInTheMiddleAndSaysSo(t *testing.T) { // G2
 		line.Entries = append(line.Entries, diagram.Moment{At: noon, Source: diagram.FromExecution, What: "replayed", By: "eve", From: execution.Failed, To: execution.Running, Run: run})
 	}
 	d := diagram.Of(line)
-	all := 15 + 2*(execution.MaxRuns-1)
-	if len(d.Arrows) != 400 || d.Omitted != all-400 || d.Arrows[399].Number != all-1 {
+	all := 16 + 2*(execution.MaxRuns-1)
+	if len(d.Arrows) != 400 || d.Omitted != all-400 || d.Arrows[399].Number != all-2 {
 		t.Errorf("%d arrows, %d left out, the last is %d; want 400 of %d", len(d.Arrows), d.Omitted, d.Arrows[399].Number, all)
 	}
 	for _, text := range []string{diagram.Text(d, 0), diagram.Text(d, 60)} {

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"oneeffect/internal/claim"
+	"oneeffect/internal/message"
 )
 
 // Of draws a timeline.
@@ -167,6 +168,9 @@ func (s *story) granted(i int, m Moment) {
 	}
 	s.add(broker, w, deliver)
 	s.add(w, claims, take)
+	if b := s.before; b != nil && b.End == claim.EndExpired {
+		s.fenced(b.Fence)
+	}
 	s.ended(w, m, s.t.Claim != nil && s.last(i))
 	s.before = &m
 }
@@ -176,6 +180,13 @@ func (s *story) lease(m Moment) string {
 		return ""
 	}
 	return " · lease " + duration(time.Duration(s.t.Claim.LeaseSeconds)*time.Second)
+}
+
+// fenced remarks on what follows from a takeover (C4). Whether the earlier owner still
+// lived and tried is on no record.
+func (s *story) fenced(fence int64) {
+	label := fmt.Sprintf("fenced: nothing is applied that fence %d still writes", fence)
+	s.steps = append(s.steps, step{from: claims, to: claims, Arrow: Arrow{Label: label, Mark: Fenced}, remark: true})
 }
 
 // last reports whether no grant follows.
@@ -204,9 +215,7 @@ func (s *story) ended(w who, m Moment, newest bool) {
 		by := s.finder()
 		s.add(by, claims, Arrow{Label: "read IN_PROGRESS, nobody's any more → FAILED · " + reason, Mark: Failure})
 	case failed:
-		if reason != "TooOld" {
-			s.called(w, false)
-		}
+		s.failedCall(w, reason)
 		s.add(w, claims, Arrow{Label: "mark FAILED · " + reason, Mark: Failure})
 		s.add(w, broker, Arrow{Reply: true, Label: "TaskFailed · dead-letter message", Mark: Failure})
 	case m.End == "cancelled":
@@ -231,22 +240,12 @@ func (s *story) called(w who, sure bool) {
 	if !sure && c != nil && !c.Keyed && c.KeylessStep == "" && !c.CallStarted && len(c.Steps) == 0 && c.Status == claim.InProgress {
 		return // a call without a key is announced in the claim before it is made
 	}
-	label := s.t.Type
-	switch {
-	case c == nil || c.Keyed:
-		label += " · Idempotency-Key: " + s.id
-		if c != nil && len(c.Steps) > 0 {
-			label += "/<step>"
-		}
-	default:
-		label += " · without a key"
-	}
 	if !sure {
-		s.add(w, downstream, Arrow{Label: label + ", if it came so far", Inferred: true})
+		s.add(w, downstream, Arrow{Label: s.call() + ", if it came so far", Inferred: true})
 		s.add(downstream, w, Arrow{Reply: true, Inferred: true, Label: "an answer, if any: not recorded"})
 		return
 	}
-	s.add(w, downstream, Arrow{Label: label})
+	s.add(w, downstream, Arrow{Label: s.call()})
 	reply := "applied"
 	if c != nil {
 		reply += detail("", c.ResultRef)
@@ -255,6 +254,32 @@ func (s *story) called(w who, sure bool) {
 		}
 	}
 	s.add(downstream, w, Arrow{Reply: true, Label: reply})
+}
+
+// call is what a call says.
+func (s *story) call() string {
+	switch c := s.t.Claim; {
+	case c != nil && !c.Keyed:
+		return s.t.Type + " · without a key"
+	case c != nil && len(c.Steps) > 0:
+		return s.t.Type + " · Idempotency-Key: " + s.id + "/<step>"
+	}
+	return s.t.Type + " · Idempotency-Key: " + s.id
+}
+
+// failedCall draws the call of an owner that has written why it failed.
+func (s *story) failedCall(w who, reason string) {
+	switch reason {
+	case message.TooOld, message.KeyWindowPassed: // there is none, by now
+	case message.DownstreamRejected:
+		s.add(w, downstream, Arrow{Label: s.call()})
+		s.add(downstream, w, Arrow{Reply: true, Label: "refused: not applied", Mark: Failure})
+	case message.OutcomeUnknown:
+		s.add(w, downstream, Arrow{Label: s.call()})
+		s.add(downstream, w, Arrow{Reply: true, Label: "no answer that tells whether it was applied", Mark: Failure})
+	default:
+		s.called(w, false)
+	}
 }
 
 // open draws a grant that has not ended.

@@ -48,7 +48,7 @@ func (p *Page) act(w http.ResponseWriter, r *http.Request, escaped, action strin
 	case err == nil:
 		http.Redirect(w, r, "/executions/"+url.PathEscape(id)+"?done="+action, http.StatusSeeOther)
 	case isRefused && !gone(err):
-		p.showExecution(w, r, id, refused.Status, refused, form)
+		p.showExecution(w, r, id, refused.Status, refusal{action, form, refused})
 	default:
 		p.fail(w, r, "/", err)
 	}
