@@ -82,6 +82,9 @@ func demo(ctx context.Context, bin string, args []string, stdout, stderr io.Writ
 	defer d.stop()
 	result := d.perform(ctx)
 	if os.Getenv("KEEP") == "1" && ctx.Err() == nil {
+		if result != nil {
+			fmt.Fprintf(stdout, "the demo failed: %v\n", result) // who stays to look should know for what
+		}
 		fmt.Fprintf(stdout, "orchestrator http://%s, control http://%s/control/events, logs %s; Ctrl-C stops everything\n", d.api, d.control, d.dir)
 		<-ctx.Done()
 	} else if result == nil {

@@ -293,12 +293,14 @@ func (s *system) playTheReadme(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	block := func(language string) []byte {
-		found := regexp.MustCompile("(?ms)^```"+language+"\n(.*?)^```$").FindAllSubmatch(text, -1)
-		if len(found) != 1 {
-			t.Fatalf("%s has %d blocks of %s, want one", page, len(found), language)
+	block := func(language string) (all []byte) {
+		for _, found := range regexp.MustCompile("(?ms)^```"+language+"\n(.*?)^```$").FindAllSubmatch(text, -1) {
+			all = append(all, found[1]...)
 		}
-		return found[0][1]
+		if len(all) == 0 {
+			t.Fatalf("%s has no block of %s", page, language)
+		}
+		return all
 	}
 	folder, reports := t.TempDir(), t.TempDir()
 	declared, err := os.ReadFile("../../handlers.yaml")

@@ -41,17 +41,22 @@ func TestAHandlerThatSignsInHasTheProcessesIdentity(t *testing.T) {
 	}
 }
 
-// The type of a task decides who does it, so two handlers of one type are a mistake,
-// whichever of them is written in Go.
-func TestATaskTypeHasOneHandler(t *testing.T) {
-	a, b, nameless := declared(message.Declaration{Type: "a"}), declared(message.Declaration{Type: "b"}), declared(message.Declaration{})
-	handlers := map[string]message.Handler{"a": a}
-	if err := add(handlers, []message.Handler{b}); err != nil || len(handlers) != 2 {
-		t.Errorf("another type: %v, %d handlers", err, len(handlers))
+// A file names the handlers that are written in Go, and there is one of each.
+func TestAHandlerInGoIsTheOneThatTheFileNames(t *testing.T) {
+	of := func(types ...string) (written []message.Handler) {
+		for _, taskType := range types {
+			written = append(written, declared(message.Declaration{Type: taskType}))
+		}
+		return written
 	}
-	for name, h := range map[string]message.Handler{"a declared one": a, "one in Go": b, "one without a name": nameless} {
-		if err := add(handlers, []message.Handler{h}); err == nil || len(handlers) != 2 {
-			t.Errorf("%s: %v, %d handlers", name, err, len(handlers))
+	named := downstream.Declared{Type: "a", Go: true}
+	h, err := handler(named, of("b", "a"), downstream.Options{})
+	if err != nil || h.Declaration().Type != "a" {
+		t.Errorf("the one that is named: %v, %v", h, err)
+	}
+	for name, written := range map[string][]message.Handler{"none": nil, "another": of("b"), "two": of("a", "a")} {
+		if _, err := handler(named, written, downstream.Options{}); err == nil || !strings.Contains(err.Error(), "own.go") {
+			t.Errorf("%s: %v", name, err)
 		}
 	}
 }

@@ -126,8 +126,8 @@ func wire(s settings, out process.Connections, handlers map[string]message.Handl
 	}
 }
 
-// readHandlers makes the handlers that a file declares, and adds those that are
-// written in Go; options are those of all that are declared.
+// readHandlers makes the handlers that a file declares, and takes those that it says
+// are written in Go from the code; options are those of all that are declared.
 func readHandlers(s settings, env process.Environment, options downstream.Options) (map[string]message.Handler, error) {
 	file, err := os.Open(s.handlers)
 	if err != nil {
@@ -138,6 +138,7 @@ func readHandlers(s settings, env process.Environment, options downstream.Option
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", s.handlers, err)
 	}
+	written := own(env)
 	handlers := make(map[string]message.Handler, len(declared))
 	for _, d := range declared {
 		signsIn := slices.ContainsFunc(d.Requests, func(r downstream.Request) bool { return r.Auth.Scope != "" })
@@ -146,23 +147,29 @@ func readHandlers(s settings, env process.Environment, options downstream.Option
 				return nil, fmt.Errorf("%s: %s signs in with Entra ID: %w", s.handlers, d.Type, err)
 			}
 		}
-		h, err := d.Handler(options)
+		h, err := handler(d, written, options)
 		if err != nil {
 			return nil, fmt.Errorf("%s: %w", s.handlers, err)
 		}
-		handlers[h.Declaration().Type] = h
+		handlers[d.Type] = h
 	}
-	return handlers, add(handlers, own(env))
+	return handlers, nil
 }
 
-// add adds handlers. A task type has one.
-func add(handlers map[string]message.Handler, more []message.Handler) error {
-	for _, h := range more {
-		taskType := h.Declaration().Type
-		if _, taken := handlers[taskType]; taken || taskType == "" {
-			return fmt.Errorf("the handlers that are written in Go: task type %q has a handler already, or no name", taskType)
-		}
-		handlers[taskType] = h
+// handler is what does one type of task. Of the handlers that are written in Go only
+// those are used that the file names, so that another file is another worker.
+func handler(d downstream.Declared, written []message.Handler, options downstream.Options) (message.Handler, error) {
+	if !d.Go {
+		return d.Handler(options)
 	}
-	return nil
+	var found []message.Handler
+	for _, h := range written {
+		if h.Declaration().Type == d.Type {
+			found = append(found, h)
+		}
+	}
+	if len(found) != 1 {
+		return nil, fmt.Errorf("%s is to be written in Go, and cmd/worker/own.go has %d handlers of that type", d.Type, len(found))
+	}
+	return found[0], nil
 }

@@ -91,6 +91,9 @@ func complete(from io.Reader, handlers string) (horizon.Settings, error) {
 		return s, fmt.Errorf("%s: %w", handlers, err)
 	}
 	for _, d := range declared {
+		if d.Go {
+			continue // what it declares is in its own code: the worker holds it when it starts
+		}
 		h, err := d.Handler(downstream.Options{Transport: downstream.NewTransport(), Getenv: anywhere})
 		if err != nil {
 			return s, fmt.Errorf("%s: %w", handlers, err)

@@ -31,6 +31,7 @@ const (
 // entry is a handler as it stands in the file.
 type entry struct {
 	Type  string      `yaml:"type"`
+	Go    *bool       `yaml:"go"`      // the worker's own code does it; or
 	Call  callEntry   `yaml:",inline"` // one call, or
 	Steps []callEntry `yaml:"steps"`   // several
 	Retry struct {
@@ -87,8 +88,12 @@ func (s *spread) UnmarshalYAML(n *yaml.Node) error {
 // handler reads one entry and checks it. A mistake does not end the checking.
 func (r *reading) handler(item *yaml.Node) Declared {
 	e := r.load(item)
-	d := Declared{Type: e.Type}
+	d := Declared{Type: e.Type, Go: e.Go != nil}
 	r.checkType(item, d.Type)
+	if d.Go {
+		r.inGo(item, *e.Go)
+		return d
+	}
 	if list := member(item, "steps"); list != nil {
 		d.Requests = r.steps(item, list, e)
 	} else {
@@ -102,6 +107,19 @@ func (r *reading) handler(item *yaml.Node) Declared {
 	}
 	r.retry(item, e, &d)
 	return d
+}
+
+// inGo holds an entry whose handler is written in Go to saying so and nothing else:
+// what it declares, it declares there.
+func (r *reading) inGo(item *yaml.Node, is bool) {
+	if !is {
+		r.mistake(at(item, "go"), "go: true says that a handler is written in Go; of others nothing is said")
+	}
+	for i := 0; i+1 < len(item.Content); i += 2 {
+		if name := item.Content[i]; name.Value != "type" && name.Value != "go" {
+			r.mistake(name.Line, "%s is declared by the handler itself, which is written in Go", name.Value)
+		}
+	}
 }
 
 // steps reads the calls of a task that makes several.

@@ -42,6 +42,9 @@ var _ message.Handler = (*handler)(nil)
 
 // Handler makes the handler that was declared, or says what is missing for it.
 func (d Declared) Handler(o Options) (message.Handler, error) {
+	if d.Go {
+		return nil, fmt.Errorf("prepare handler of %s: it is written in Go", d.Type)
+	}
 	h := &handler{callers: make(map[string]*caller, len(d.Requests))}
 	var errs []error
 	if !httpguts.ValidHeaderFieldValue(o.UserAgent) {

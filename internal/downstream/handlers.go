@@ -26,6 +26,7 @@ const (
 // Declared is one handler as handlers.yaml declares it, defaults filled in.
 type Declared struct {
 	Type       string
+	Go         bool      // it is written in Go, and the rest is empty: its own Declaration says it
 	Requests   []Request // one, or one for each step
 	Attempts   int
 	BackoffMin time.Duration

@@ -90,6 +90,29 @@ func TestEverythingSaidIsTaken(t *testing.T) {
 	}
 }
 
+// An entry may say that the handler is written in Go, and then it says nothing else.
+func TestAnEntryMaySayThatItsHandlerIsWrittenInGo(t *testing.T) { // D5
+	read := func(file string) ([]Declared, error) { return ReadHandlers(strings.NewReader(file), env()) }
+	declared, err := read("- type: report.write\n  go: true\n")
+	if err != nil || len(declared) != 1 || !declared[0].Go || declared[0].Type != "report.write" {
+		t.Fatalf("%+v, %v", declared, err)
+	}
+	if _, err := declared[0].Handler(Options{}); err == nil {
+		t.Error("a handler is made of an entry that declares none")
+	}
+	for file, want := range map[string]string{
+		"- type: report.write\n  go: false\n":                                         "line 2: go: true says",
+		"- type: a\n  go: true\n  request: { url: \"http://h/\" }\n":                  "line 3: request is declared by the handler itself",
+		"- type: a\n  go: true\n- type: a\n  go: true\n":                              "line 3: a is declared already",
+		"- type: a\n  go: soon\n  idempotency: { honoured: true }\n":                  "line 2:",
+		"- type: a\n  go: true\n  steps: [ { name: x } ]\n  retry: { attempts: 3 }\n": "line 4: retry is declared by the handler itself",
+	} {
+		if _, err := read(file); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s\nsaid %v, want %q", file, err, want)
+		}
+	}
+}
+
 func TestEveryMistakeIsNamedAtOnceWithItsLine(t *testing.T) { // D5
 	_, err := ReadHandlers(strings.NewReader(`# line 1
 - type: a b
