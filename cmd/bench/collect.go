@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"net/http"
@@ -28,20 +29,25 @@ func collect(ctx context.Context, stdout io.Writer) error {
 	}), stdout)
 }
 
-// sampled are providers that send one trace in ten and all metrics to the collector. The exporters read the process's own environment,
-// so that is where they are told.
+// sampled are providers that send one trace in ten and all metrics to the collector. The exporters read the process's own environment
+// when they are made, so that is where they are told, and only for so long: a program that is started later has telemetry off.
 func sampled(ctx context.Context, collector *measure.Server) (telemetry.Providers, error) {
-	for name, value := range map[string]string{
+	variables := map[string]string{
 		"OTEL_EXPORTER_OTLP_ENDPOINT": "http://" + collector.Control,
 		"OTEL_EXPORTER_OTLP_PROTOCOL": "http/protobuf",
 		"OTEL_LOGS_EXPORTER":          "none",
 		"OTEL_METRIC_EXPORT_INTERVAL": "1000",
 		"OTEL_TRACES_SAMPLER":         "parentbased_traceidratio",
 		"OTEL_TRACES_SAMPLER_ARG":     "0.1",
-	} {
+	}
+	for name, value := range variables {
 		if err := os.Setenv(name, value); err != nil {
 			return telemetry.Providers{}, fmt.Errorf("switch traces on: %w", err)
 		}
 	}
-	return telemetry.Start(ctx, telemetry.Options{Service: "bench", Getenv: process.Environment(os.Environ()).Get})
+	providers, err := telemetry.Start(ctx, telemetry.Options{Service: "bench", Getenv: process.Environment(os.Environ()).Get})
+	for name := range variables {
+		err = errors.Join(err, os.Unsetenv(name))
+	}
+	return providers, err
 }

@@ -136,7 +136,9 @@ func TestThrottledAttemptsAndRefusedBatchesAreCounted(t *testing.T) { // K8
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t)
 		reader := sdkmetric.NewManualReader()
-		db := w.open(func(o *cosmos.Options) { o.Meter = sdkmetric.NewMeterProvider(sdkmetric.WithReader(reader)).Meter("test") })
+		db := w.open(func(o *cosmos.Options) {
+			o.Meter = sdkmetric.NewMeterProvider(sdkmetric.WithReader(reader)).Meter("test")
+		})
 		defer db.Close()
 		pair := func(status, times int) error {
 			w.arm(control.Rule{
