@@ -8,6 +8,7 @@ import (
 	"flag"
 	"fmt"
 	"io"
+	"net"
 	"net/http"
 	"os"
 	"path/filepath"
@@ -78,14 +79,14 @@ func demo(ctx context.Context, bin string, args []string, stdout, stderr io.Writ
 	if err != nil {
 		return err
 	}
-	d := &demonstration{system: &system{bin: bin, dir: logs}, out: stdout, lie: *lie, entra: *entra, stock: *stock, started: time.Now()}
+	d := &demonstration{system: &system{bin: bin, dir: logs}, out: stdout, lie: *lie, entra: *entra, stock: *stock, keep: os.Getenv("KEEP") == "1", started: time.Now()}
 	defer d.stop()
 	result := d.perform(ctx)
-	if os.Getenv("KEEP") == "1" && ctx.Err() == nil {
+	if d.keep && ctx.Err() == nil {
 		if result != nil {
 			fmt.Fprintf(stdout, "the demo failed: %v\n", result) // who stays to look should know for what
 		}
-		fmt.Fprintf(stdout, "orchestrator http://%s, control http://%s/control/events, logs %s; Ctrl-C stops everything\n", d.api, d.control, d.dir)
+		fmt.Fprintf(stdout, "orchestrator http://%s, control http://%s/control/events, logs %s\nbin/taskctl timeline %s%s\nCtrl-C stops everything\n", d.api, d.control, d.dir, task, d.unusual())
 		<-ctx.Done()
 	} else if result == nil {
 		_ = os.RemoveAll(logs) // nothing to look up
@@ -100,6 +101,7 @@ type demonstration struct {
 	lie      string
 	entra    bool
 	stock    bool
+	keep     bool
 	started  time.Time
 	events   *controller
 	store    *cosmos.Database
@@ -157,7 +159,7 @@ func (d *demonstration) prepare(ctx context.Context) error {
 	if err := errors.Join(os.WriteFile(entities, demoEntities, 0o600), os.WriteFile(d.handlers, demoHandlers, 0o600)); err != nil {
 		return fmt.Errorf("write the demo's settings: %w", err)
 	}
-	args := []string{"-amqp=127.0.0.1:0", "-cosmos=127.0.0.1:0", "-downstream=127.0.0.1:0", "-control=127.0.0.1:0", "-config=" + entities}
+	args := []string{"-amqp=" + d.at(ctx, usualAMQP), "-cosmos=" + d.at(ctx, usualCosmos), "-downstream=" + d.at(ctx, usualDownstream), "-control=" + d.at(ctx, usualControl), "-config=" + entities}
 	if d.entra {
 		d.authority = filepath.Join(d.dir, "ca.pem")
 		args = append(args, "-msi=127.0.0.1:0", "-ca-file="+d.authority)
@@ -178,7 +180,7 @@ func (d *demonstration) prepare(ctx context.Context) error {
 	if d.bus, err = d.system.bus(); err != nil {
 		return err
 	}
-	if err := d.orchestrator(ctx, "127.0.0.1:0", demoOrchestrator...); err != nil {
+	if err := d.orchestrator(ctx, d.at(ctx, usualAPI), demoOrchestrator...); err != nil {
 		return err
 	}
 	if d.worker1, err = d.worker(ctx, worker1, d.handlers, demoWorker...); err != nil {
@@ -193,6 +195,28 @@ func (d *demonstration) prepare(ctx context.Context) error {
 	}
 	d.ticket, err = d.submit(ctx, fmt.Sprintf(`{"executionId":%q,"type":"customer.create","payload":{"name":"Ada Lovelace"}}`, task))
 	return err
+}
+
+// at is where something of the demo listens: anywhere, but where taskctl looks for it if
+// it is left up, and nobody else is there.
+func (d *demonstration) at(ctx context.Context, usual string) string {
+	if !d.keep {
+		return anywhere
+	}
+	l, err := (&net.ListenConfig{}).Listen(ctx, "tcp", usual)
+	if err != nil {
+		return anywhere
+	}
+	_ = l.Close() // it held nothing yet
+	return usual
+}
+
+// unusual is what taskctl must be told of where the orchestrator is.
+func (d *demonstration) unusual() string {
+	if d.api == usualAPI {
+		return ""
+	}
+	return " --orchestrator-url http://" + d.api
 }
 
 // submit creates an execution and returns its ETag.

@@ -11,15 +11,27 @@ import (
 	"time"
 )
 
+// Where what runs on this machine listens, unless flags say otherwise: taskctl looks
+// for it there.
+const (
+	usualAMQP       = "127.0.0.1:5672"
+	usualAPI        = "127.0.0.1:8080"
+	usualCosmos     = "127.0.0.1:8081"
+	usualDownstream = "127.0.0.1:8082"
+	usualControl    = "127.0.0.1:8084"
+
+	anywhere = "127.0.0.1:0"
+)
+
 // up starts everything, sends one sample through it, and stays until ctx ends.
 func up(ctx context.Context, bin string, args []string, stdout, stderr io.Writer) error {
 	flags := flag.NewFlagSet("local up", flag.ContinueOnError)
 	flags.SetOutput(stderr)
-	amqp := flags.String("amqp", "127.0.0.1:5672", "address of the Service Bus emulator")
-	cosmos := flags.String("cosmos", "127.0.0.1:8081", "address of the Cosmos DB emulator")
-	downstream := flags.String("downstream", "127.0.0.1:8082", "address of the downstream system")
-	control := flags.String("control", "127.0.0.1:8084", "address of the emulators' control interface")
-	api := flags.String("api", "127.0.0.1:8080", "address of the orchestrator")
+	amqp := flags.String("amqp", usualAMQP, "address of the Service Bus emulator")
+	cosmos := flags.String("cosmos", usualCosmos, "address of the Cosmos DB emulator")
+	downstream := flags.String("downstream", usualDownstream, "address of the downstream system")
+	control := flags.String("control", usualControl, "address of the emulators' control interface")
+	api := flags.String("api", usualAPI, "address of the orchestrator")
 	projector := flags.String("projector", "127.0.0.1:8083", "address of the projector's webhooks")
 	handlers := flags.String("handlers", "handlers.yaml", "file that declares the handlers")
 	dir := flags.String("dir", ".local/log", "folder for the logs")

@@ -260,6 +260,9 @@ func (p *programs) playThePage(t *testing.T) {
 	missing := maps.Clone(playedElsewhere)
 	eachCommand(root, func(c *cobra.Command) {
 		name := c.CommandPath()
+		if strings.HasPrefix(name, "taskctl drill ") {
+			return // a drill is its own test
+		}
 		if _, elsewhere := missing[name]; elsewhere {
 			delete(missing, name)
 		} else if !strings.Contains(played, name+" ") && !strings.Contains(played, name+"\n") && c.Parent().Name() != "completion" {
