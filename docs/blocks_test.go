@@ -52,7 +52,7 @@ func (b block) check(name string) error {
 	}
 	switch b.language {
 	case "sh":
-		shell := exec.Command("sh", "-n")
+		shell := exec.Command("bash", "-n")
 		shell.Stdin = strings.NewReader(b.text)
 		if out, err := shell.CombinedOutput(); err != nil {
 			return fmt.Errorf("%w: %s", err, out)
@@ -229,7 +229,7 @@ func (r *repository) command(line string) (ours bool, err error) {
 		return false, nil
 	case words[0] == "make":
 		return true, r.target(append(before, words[1:]...))
-	case strings.HasPrefix(words[0], "bin/"):
+	case strings.HasPrefix(words[0], "bin/") && words[0] != "bin/":
 		return true, r.program(strings.TrimPrefix(words[0], "bin/"), words[1:])
 	case words[0] == "go" && len(words) > 2 && (words[1] == "run" || words[1] == "test" || words[1] == "build"):
 		for _, w := range words[2:] {
