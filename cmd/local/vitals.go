@@ -22,6 +22,7 @@ type vitals struct {
 	profile string // URL of its profiles, once it has told
 	since   time.Time
 	seen    []vital
+	missed  int // looks that were not answered in time: on a machine that has much else to do
 }
 
 // vital is one look at a process.
@@ -46,7 +47,13 @@ func (s *soaking) watch(ctx context.Context) error {
 			return nil
 		}
 		for _, v := range s.vitals {
-			if err := v.look(ctx); err != nil && ctx.Err() == nil {
+			err := v.look(ctx)
+			switch {
+			case ctx.Err() != nil:
+				return nil
+			case errors.Is(err, context.DeadlineExceeded):
+				v.missed++
+			case err != nil:
 				return fmt.Errorf("look at %s: %w", v.child.name, err)
 			}
 		}
@@ -179,8 +186,8 @@ func (s slope) exceeds(bound float64) bool { return s.rise-3*s.err > bound }
 // judge says in a line what a process has held, and whether that was flat.
 func (v *vitals) judge() (line string, err error) {
 	half := v.seen[len(v.seen)/2:]
-	if len(half) < 3 {
-		return fmt.Sprintf("%s was looked at %d times: too few for a slope", v.child.name, len(v.seen)), nil
+	if len(half) < 3 || v.missed > len(v.seen) {
+		return fmt.Sprintf("%s was looked at %d times", v.child.name, len(v.seen)), fmt.Errorf("%s was looked at %d times and did not answer %d times: nothing is known of it", v.child.name, len(v.seen), v.missed)
 	}
 	bound := float64(heapBound)
 	if v.child.name == "orchestrator" {
@@ -216,7 +223,7 @@ func (v *vitals) judged(half []vital, heap float64) (line string, err error) {
 			errs = append(errs, fmt.Errorf("%s of %s grow by %.1f%s a minute, more than %.0f", m.name, v.child.name, s.rise/m.unit, m.unitName, m.bound/m.unit))
 		}
 	}
-	line = fmt.Sprintf("%s over the last %v: %s", v.child.name, took.Round(time.Second), strings.Join(said, "; "))
+	line = fmt.Sprintf("%s over the last %v, %d looks: %s", v.child.name, took.Round(time.Second), len(half), strings.Join(said, "; "))
 	if took < judgedFrom {
 		line += fmt.Sprintf(" (not judged: under %v says nothing of a slope)", judgedFrom)
 	}

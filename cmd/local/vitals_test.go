@@ -8,6 +8,18 @@ import (
 	"time"
 )
 
+// A process that does not answer has not been shown to be flat.
+func TestAProcessThatDoesNotAnswerIsNotJudgedFlat(t *testing.T) {
+	for name, v := range map[string]vitals{
+		"never":        {child: &child{name: "w1"}},
+		"now and then": {child: &child{name: "w1"}, seen: looks(30, 0), missed: 30*60 + 1},
+	} {
+		if _, err := v.judge(); err == nil || !strings.Contains(err.Error(), "nothing is known") {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
+
 // looks are a process looked at once a second: what rises, by so much a minute, and
 // what scatters.
 func looks(minutes, rise float64) []vital {
