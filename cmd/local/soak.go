@@ -242,7 +242,7 @@ func (s *soaking) conclude(ctx context.Context) error {
 	submitted := len(s.tally.jobs)
 	fmt.Fprintf(s.out, "soak: %s submitted, %.1f a second; %s killed, %s\n", plural(submitted, "task"), float64(submitted)/s.load.Seconds(), plural(s.kills, "worker"), strings.Join(done, ", "))
 	for _, v := range s.vitals {
-		line, err := v.judge()
+		line, err := v.judge(s.load)
 		fmt.Fprintf(s.out, "soak: %s\n", line)
 		wrong = append(wrong, err)
 	}

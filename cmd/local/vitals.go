@@ -183,11 +183,15 @@ func fit(seen []vital, what func(vital) float64) slope {
 // exceeds says that a slope is above its bound, by more than the scatter explains.
 func (s slope) exceeds(bound float64) bool { return s.rise-3*s.err > bound }
 
-// judge says in a line what a process has held, and whether that was flat.
-func (v *vitals) judge() (line string, err error) {
+// judge says in a line what a process has held through a soak, and whether that was flat.
+func (v *vitals) judge(load time.Duration) (line string, err error) {
 	half := v.seen[len(v.seen)/2:]
 	if len(half) < 3 || v.missed > len(v.seen) {
-		return fmt.Sprintf("%s was looked at %d times", v.child.name, len(v.seen)), fmt.Errorf("%s was looked at %d times and did not answer %d times: nothing is known of it", v.child.name, len(v.seen), v.missed)
+		line = fmt.Sprintf("%s was looked at %d times, and did not answer %d times: nothing is known of it", v.child.name, len(v.seen), v.missed)
+		if load >= 2*judgedFrom {
+			err = errors.New(line)
+		}
+		return line, err
 	}
 	bound := float64(heapBound)
 	if v.child.name == "orchestrator" {

@@ -14,7 +14,7 @@ func TestAProcessThatDoesNotAnswerIsNotJudgedFlat(t *testing.T) {
 		"never":        {child: &child{name: "w1"}},
 		"now and then": {child: &child{name: "w1"}, seen: looks(30, 0), missed: 30*60 + 1},
 	} {
-		if _, err := v.judge(); err == nil || !strings.Contains(err.Error(), "nothing is known") {
+		if _, err := v.judge(30 * time.Minute); err == nil || !strings.Contains(err.Error(), "nothing is known") {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
@@ -54,7 +54,7 @@ func TestGrowthIsSaidAndScatterIsNot(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			v := vitals{child: &child{name: "w1"}, seen: looks(test.minutes, test.rise)}
-			line, err := v.judge()
+			line, err := v.judge(30 * time.Minute)
 			if (err != nil) != (test.says != "") || err != nil && !strings.Contains(err.Error(), test.says) || !strings.Contains(line, test.line) {
 				t.Errorf("%q, %v", line, err)
 			}

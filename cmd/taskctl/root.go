@@ -71,6 +71,7 @@ AZURE_TOKEN_CREDENTIALS names.
 		a.claims(),
 		a.deadLetters(),
 		a.doctor(),
+		a.drill(),
 		a.evidence(),
 		a.get(),
 		a.list(),

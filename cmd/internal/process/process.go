@@ -268,6 +268,16 @@ func (s *Settings) BrokerOptions() (servicebus.Options, error) {
 	return o, nil
 }
 
+// Reach is what another process of ours is told so that it reaches the same broker and
+// store: flags, and the secrets, which are variables.
+func (s *Settings) Reach() (flags, variables []string) {
+	flags = []string{"-cosmos-endpoint=" + s.Endpoint, "-cosmos-database=" + s.Database}
+	if s.Namespace != "" {
+		flags = append(flags, "-servicebus-namespace="+s.Namespace)
+	}
+	return flags, []string{"SERVICEBUS_CONNECTION_STRING=" + s.connectionString, "COSMOS_KEY=" + s.cosmosKey}
+}
+
 // Store prepares the connection to Cosmos DB alone.
 func (s *Settings) Store(throttled func()) (*cosmos.Database, error) {
 	return s.store(cosmos.Options{Throttled: throttled})

@@ -1,0 +1,15 @@
+//go:build !unix
+
+package main
+
+import (
+	"errors"
+	"syscall"
+)
+
+const signalContinue = syscall.Signal(0)
+
+// pause cannot be done here, and says so.
+func pause(int) error {
+	return errors.New("this system cannot stop a process and let it go on: run the drill on Linux or macOS")
+}
