@@ -9,7 +9,7 @@ import (
 
 const signalContinue = syscall.Signal(0)
 
-// pause cannot be done here, and says so.
-func pause(int) error {
+// standStill cannot be done here, and says so.
+func standStill(int) error {
 	return errors.New("this system cannot stop a process and let it go on: run the drill on Linux or macOS")
 }

@@ -8,12 +8,12 @@ import (
 	"syscall"
 )
 
-// signalContinue wakes what pause has stopped.
+// signalContinue wakes what standStill has stopped.
 const signalContinue = syscall.SIGCONT
 
-// pause stops a child of this process by SIGSTOP, and returns when it stands still: the
+// standStill stops a child of this process by SIGSTOP, and returns when it stands still: the
 // signal takes effect when the child is given a processor.
-func pause(pid int) error {
+func standStill(pid int) error {
 	if err := syscall.Kill(pid, syscall.SIGSTOP); err != nil {
 		return fmt.Errorf("stop the worker: %w", err)
 	}

@@ -38,9 +38,9 @@ type witness struct {
 // Bounds of one request: how long it may take, and how much its answer may be. A
 // witness waits for news for some seconds at a time.
 const (
-	askBound  = 15 * time.Second
-	newsWait  = 5 * time.Second
-	maxAnswer = 64 << 20
+	askBound = 15 * time.Second
+	newsWait = 5 * time.Second
+	maxLog   = 64 << 20
 )
 
 // skip forgets what has happened so far.
@@ -115,7 +115,7 @@ func answerTo(req *http.Request) ([]byte, error) {
 		return nil, err
 	}
 	defer resp.Body.Close()
-	answer, err := io.ReadAll(io.LimitReader(resp.Body, maxAnswer))
+	answer, err := io.ReadAll(io.LimitReader(resp.Body, maxLog))
 	if err != nil {
 		return nil, err
 	}

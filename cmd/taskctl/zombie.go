@@ -190,7 +190,7 @@ func newTrace() (traceparent, trace string) {
 	return "00-" + trace + "-" + hex.EncodeToString(random[16:]) + "-01", trace
 }
 
-// reasonOf is why a claim failed, if it did.
-func reasonOf(c claim.Claim) string {
+// whyFailed is why a claim failed, if it did.
+func whyFailed(c claim.Claim) string {
 	return cmp.Or(c.Failure, &claim.Failure{}).Reason
 }

@@ -48,7 +48,7 @@ const (
 // play is the drill. Whatever becomes of it, the worker is ended and its rules are taken
 // away.
 func (z *zombie) play(ctx context.Context) error {
-	z.witness = witness{base: z.ground.control}
+	z.witness = witness{base: z.control}
 	if err := z.witness.skip(ctx); err != nil {
 		return err
 	}
@@ -212,7 +212,7 @@ func (z *zombie) submitTask(ctx context.Context, id, traceparent string) error {
 // stop stops the worker where it is, has the answer come while it sleeps, and sends the
 // task once more, as a relay may.
 func (z *zombie) stop(ctx context.Context) error {
-	if err := pause(z.cmd.Process.Pid); err != nil {
+	if err := standStill(z.cmd.Process.Pid); err != nil {
 		return err
 	}
 	z.report.saw("stopped by SIGSTOP", "process %d", z.cmd.Process.Pid)
@@ -317,7 +317,7 @@ func (z *zombie) count(ctx context.Context) error {
 			z.report.Effects++
 		}
 	}
-	z.report.Claim, z.report.Reason = string(stands.Claim.Status), reasonOf(stands.Claim)
+	z.report.Claim, z.report.Reason = string(stands.Claim.Status), whyFailed(stands.Claim)
 	z.report.saw("in the end", "claim %s, fence %d, %d effects at the downstream", strings.TrimSpace(z.report.Claim+" "+z.report.Reason), stands.Claim.Fence, z.report.Effects)
 	if z.report.Claim == string(claim.Failed) && z.report.Reason != claim.OutcomeUnknown {
 		return errors.New("the claim failed for another reason: " + z.report.Reason)
