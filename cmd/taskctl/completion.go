@@ -97,7 +97,7 @@ func addCompletion(root *cobra.Command) {
 	c.Long = `Print the completion script for bash. It needs nothing but bash, and asks the
 orchestrator for the ids of executions.
 
-  source <(taskctl completion bash)                                                in this shell
+  eval "$(taskctl completion bash)"                                               in this shell
   taskctl completion bash >~/.local/share/bash-completion/completions/taskctl     in every new one`
 	script := c.RunE
 	c.RunE = func(c *cobra.Command, args []string) error {

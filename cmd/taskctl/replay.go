@@ -199,7 +199,9 @@ func (a *app) candidates(ctx context.Context, b *batch) ([]candidate, *report, e
 			r.Left[string(l.Verdict)]++
 		}
 	}
-	fmt.Fprintf(a.stderr, "a batch of %d: --through %d, should it be cut off\n", len(all), b.through)
+	if len(all) > 0 {
+		fmt.Fprintf(a.stderr, "a batch of %d: --through %d, should it be cut off\n", len(all), b.through)
+	}
 	if next > 0 {
 		fmt.Fprintf(a.stderr, "a batch has at most %d dead letters: the rest is another one, from %d\n", maxLetters, next)
 	}

@@ -159,7 +159,7 @@ func (p *programs) completeInATerminal(t *testing.T) {
 	}
 	p.until(t, "listed", func() bool { return strings.Contains(taskctl(t, p.env, "list").out, "pick:that:0") })
 	c := openConsole(t, p, 120)
-	if shown, code := c.run("type _init_completion; source <(taskctl completion bash)"); code != "0" || !strings.Contains(shown, "not found") {
+	if shown, code := c.run("type _init_completion; eval \"$(taskctl completion bash)\""); code != "0" || !strings.Contains(shown, "not found") {
 		t.Fatalf("code %s, %q", code, shown)
 	}
 	c.keys("taskctl vers\t")
