@@ -33,8 +33,11 @@ func (p programs) capture(ctx context.Context, stdout, stderr io.Writer) ([]enve
 		return nil, fmt.Errorf("listen for envelopes: %w", err)
 	}
 	server := &http.Server{Handler: &in, ReadHeaderTimeout: 5 * time.Second}
-	served := make(chan error, 1)
-	go func() { served <- server.Serve(listener) }()
+	served := make(chan struct{})
+	go func() {
+		defer close(served)
+		_ = server.Serve(listener) // ends when it is closed; what it could not take is missing below
+	}()
 	defer func() { <-served }()
 	defer server.Close()
 
