@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"net/http"
 	"net/http/httptest"
-	"slices"
 	"strings"
 	"testing/synctest"
 	"time"
@@ -59,6 +58,8 @@ func (pl *player) goWrong(s step) {
 			clock.Add(int64(s.Jump))
 			pl.count(s.Kind)
 		}
+	case jumpsAtCall:
+		pl.jumpAtCall(r, s)
 	case jumpsAhead, jumpsBack:
 		synctest.Wait() // so that everybody sees it between two events
 		pl.hub.Jump(s.Jump)
@@ -155,6 +156,24 @@ func (pl *player) killAt(r *running, s step) {
 		}
 		pl.endProcess(r, generation, s.Kind, s.For)
 		pl.in(s.For+30*second, func() { _ = pl.hub.Disarm(name) })
+	})
+}
+
+// jumpAtCall has a process's clock jump while a call of it is not answered yet.
+func (pl *player) jumpAtCall(r *running, s step) {
+	name := pl.armFor(s, s.Target)
+	pl.mu.Lock()
+	delete(pl.rules, name) // what counts is the jump
+	id, clock := r.id, pl.clocks[r.id]
+	pl.mu.Unlock()
+	pl.aside.Go(func() {
+		if _, err := pl.hub.WaitReached(pl.ctx, name); err != nil {
+			return
+		}
+		time.Sleep(second)
+		clock.Add(int64(s.Jump))
+		pl.note("clock jump", id, s.Jump.String(), 0)
+		pl.count(s.Kind)
 	})
 }
 
@@ -292,62 +311,6 @@ func (pl *player) cancel(id string) {
 		return
 	}
 	pl.note(cancels, id, "", pl.ask(http.MethodPost, "/v1/executions/"+id+"/cancel", `{"reason":"not needed"}`, v.doc.ETag))
-}
-
-// attend is an operator who looks at what has failed, tells the truth and waits as
-// long as is asked. how is what there is a choice of.
-func (pl *player) attend(how int) {
-	for id, since := range pl.h.failed() {
-		if time.Since(since) < pl.pace.replaySettle || how == 2 {
-			continue
-		}
-		v, _ := pl.h.execution(id)
-		uncertain := v.doc.Failure != nil && slices.Contains([]string{message.OutcomeUnknown, message.KeyWindowPassed}, v.doc.Failure.Reason)
-		nothing, all := pl.applied(id)
-		path := "/v1/executions/" + id
-		switch {
-		case !uncertain && !nothing && all && how == 1:
-			pl.note("resolve", id, "", pl.ask(http.MethodPost, path+"/resolve", `{"reason":"it is there","resultRef":"/seen/`+id+`"}`, ""))
-		case !uncertain:
-			pl.note("replay", id, "", pl.ask(http.MethodPost, path+"/replay", `{"reason":"try again"}`, ""))
-		case nothing:
-			pl.note("replay", id, "asserted", pl.ask(http.MethodPost, path+"/replay", `{"reason":"nothing there","assertNothingApplied":true}`, ""))
-		case all:
-			pl.note("resolve", id, "", pl.ask(http.MethodPost, path+"/resolve", `{"reason":"it is there","resultRef":"/seen/`+id+`"}`, ""))
-		}
-	}
-}
-
-// applied is what an operator sees downstream: whether every effect has its result in
-// the claim, and whether everything is done.
-func (pl *player) applied(id string) (nothing, all bool) {
-	kept := map[string]bool{}
-	if v := pl.h.claim(id); v != nil {
-		for step := range v.doc.Steps {
-			kept[step] = true
-		}
-	}
-	effects := pl.h.witness.effects(id)
-	nothing = true
-	for where, n := range effects {
-		path, key, _ := strings.Cut(where, " ")
-		_, step, _ := strings.Cut(key, "/")
-		if path == "/letters" && strings.Contains(pl.h.plan.Tasks[id], "welcome") {
-			step = "letter"
-		}
-		nothing = nothing && (n == 0 || kept[step])
-	}
-	count := 0
-	for _, n := range effects {
-		count += min(n, 1)
-	}
-	return nothing, count == len(callsOf[pl.h.plan.Tasks[id]])
-}
-
-// callsOf are the paths that each type of task calls, in their order.
-var callsOf = map[string][]string{
-	"customer.create": {"/customers"}, "customer.brief": {"/customers"}, "letter.print": {"/letters"},
-	"customer.move": {"/customers", "/customers"}, "customer.welcome": {"/customers", "/letters"},
 }
 
 // deliver sends a message as somebody else would. It may be lost, like any.

@@ -17,7 +17,7 @@
 // the servers'.
 //
 //	plan     all that a seed fixes
-//	faults   the kinds of what goes wrong
+//	faults   the kinds of what goes wrong; themes: what of them a history concentrates on
 //	player   plays a plan, act by act
 //	promises what must hold: of claims, events, executions, stock, effects
 //	tally    how often each kind, verdict and promise has come up: none may be missing

@@ -1,6 +1,7 @@
 package sim
 
 import (
+	"fmt"
 	"math/rand/v2"
 	"time"
 
@@ -21,7 +22,9 @@ type kind struct {
 var (
 	writes = []string{"create", "replace", "replace", "patch", "batch", "delete"}
 	asks   = []string{"read", "read", "query"}
-	tells  = []string{"complete", "complete", "abandon", "dead-letter"}
+	// claiming are the operations of claims alone.
+	claiming = []string{"create", "replace", "replace"}
+	tells    = []string{"complete", "complete", "abandon", "dead-letter"}
 )
 
 func store(name string, ops []string, r control.Rule) kind {
@@ -65,6 +68,7 @@ var faultKinds = []kind{
 	store("503 after it was applied", writes, control.Rule{Do: "answer", Status: 503, When: "after"}),
 	store("408", writes, control.Rule{Do: "answer", Status: 408}),
 	store("408 after it was applied", writes, control.Rule{Do: "answer", Status: 408, When: "after"}),
+	store("a claim's write is refused", claiming, control.Rule{Match: control.Match{Entity: "claims"}, Do: "answer", Status: 403}),
 	store("429", writes, control.Rule{Do: "answer", Status: 429, RetryAfter: control.Duration(second)}),
 	store("449", []string{"replace", "patch"}, control.Rule{Do: "answer", Status: 449}),
 	store("410", writes, control.Rule{Do: "answer", Status: 410, Condition: "Gone/1002"}),
@@ -113,6 +117,7 @@ var faultKinds = []kind{
 	outside("a call lands late", control.Rule{Do: "delay", Late: true}).lasting(11*second, 45*second),
 	outside("a call is held", control.Rule{Do: "hold"}),
 	outside("503", control.Rule{Do: "answer", Status: 503, RetryAfter: control.Duration(20 * second)}),
+	outside("503 for minutes", control.Rule{Do: "answer", Status: 503, RetryAfter: control.Duration(5 * time.Minute)}),
 	outside("503 after it was applied", control.Rule{Do: "answer", Status: 503, When: "after"}),
 	outside("500", control.Rule{Do: "answer", Status: 500}),
 	outside("500 after it was applied", control.Rule{Do: "answer", Status: 500, When: "after"}),
@@ -129,6 +134,7 @@ const (
 	pauses      = "a process is cut off for a while"
 	terminates  = "a process is told to end"
 	jumpsWorker = "a process's clock jumps"
+	jumpsAtCall = "a process's clock jumps while it calls"
 	jumpsAhead  = "the servers' clock jumps ahead"
 	jumpsBack   = "the servers' clock jumps back"
 	lagsCommits = "a replica lags by commits"
@@ -144,27 +150,27 @@ const (
 
 var otherKinds = []string{
 	kills, kills, killsAt, killsAt, killsAt, killsAt, killsLate, killsLate, pauses, pauses, pauses, terminates,
-	jumpsWorker, jumpsAhead, jumpsBack, lagsCommits, lagsTime, purges, purges, purges, givesUp, givesUp, buries, buries, changes, disables,
+	jumpsWorker, jumpsAtCall, jumpsAtCall, jumpsAhead, jumpsBack, lagsCommits, lagsTime, lagsTime, purges, purges, purges, givesUp, givesUp, buries, buries, changes, disables,
 }
 
-var containers = []string{"claims", "executions", "inventory"}
+var containers = []string{"claims", "executions", "executions", "inventory"}
 
 // fault chooses one. Half of them are rules.
 func (c *choice) fault() step {
 	s := step{At: c.time(0, chaos-30*second), For: c.time(10*second, 150*second), Target: c.process()}
 	if c.IntN(8) < 5 {
-		k := faultKinds[c.IntN(len(faultKinds))]
+		k := c.theme.kinds[c.IntN(len(c.theme.kinds))]
 		s.Kind, s.Fault = k.name, true
 		s.Rule = c.rule(k)
 		if s.Rule.Match.Operation == "renew-lock" {
-			s.For = c.time(2*time.Minute, 6*time.Minute) // there are few
+			s.For = c.time(4*time.Minute, 8*time.Minute) // there are few
 		}
-		if c.IntN(3) > 0 {
+		if c.IntN(3) > 0 || s.Rule.Match.Operation == "renew-lock" {
 			s.Target = "" // whoever it meets
 		}
 		return s
 	}
-	s.Kind, s.Fault = otherKinds[c.IntN(len(otherKinds))], true
+	s.Kind, s.Fault = c.theme.others[c.IntN(len(c.theme.others))], true
 	switch s.Kind {
 	case killsAt, killsLate:
 		s.For = c.time(second, 40*second) // down
@@ -175,6 +181,10 @@ func (c *choice) fault() step {
 		s.For = c.time(10*second, 150*second)
 	case jumpsWorker:
 		s.Jump = c.time(-10*time.Minute, 10*time.Minute)
+	case jumpsAtCall:
+		s.Target = fmt.Sprintf("worker-%d", 1+c.IntN(c.plan.Workers))
+		s.Rule = &control.Rule{Match: control.Match{Service: "downstream", Operation: "call"}, Do: "delay", Delay: control.Duration(9 * second), Times: 1}
+		s.Jump = c.time(2*time.Minute, 10*time.Minute)
 	case jumpsAhead:
 		s.Jump = c.time(20*second, 6*time.Minute)
 	case jumpsBack:
@@ -183,6 +193,9 @@ func (c *choice) fault() step {
 		s.Entity, s.N = containers[c.IntN(len(containers))], 1+c.IntN(4)
 	case lagsTime:
 		s.Entity, s.Jump = containers[c.IntN(len(containers))], c.time(second, 10*second)
+		if s.Entity == "executions" {
+			s.Jump, s.For = 4*s.Jump, 2*s.For // what has ended meanwhile is looked at once more
+		}
 	case changes, disables:
 		s.Entity = []string{message.Tasks, message.TaskEvents, message.Reservations}[c.IntN(3)]
 	case purges, givesUp, buries:
@@ -197,7 +210,9 @@ func (c *choice) rule(k kind) *control.Rule {
 	if len(k.ops) > 0 {
 		r.Match.Operation = k.ops[c.IntN(len(k.ops))]
 	}
-	if r.Match.Service == "cosmos" && c.IntN(2) == 0 {
+	if r.Match.Service == "cosmos" && c.theme.claims {
+		r.Match.Operation, r.Match.Entity = claiming[c.IntN(len(claiming))], "claims"
+	} else if r.Match.Service == "cosmos" && r.Match.Entity == "" && c.IntN(2) == 0 {
 		r.Match.Entity = map[string]string{"create": "claims", "replace": "claims", "patch": "executions", "batch": "executions", "delete": "executions"}[r.Match.Operation]
 	}
 	if r.Match.Service == "servicebus" && r.Match.Operation == "send" && c.IntN(2) == 0 {
@@ -262,7 +277,8 @@ func (c *choice) arrow(target string, late bool) *control.Rule {
 // choice is a seed at work.
 type choice struct {
 	*rand.Rand
-	plan *plan
+	plan  *plan
+	theme theme
 }
 
 func (c *choice) time(least, most time.Duration) time.Duration {

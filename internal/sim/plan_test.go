@@ -58,6 +58,14 @@ const simHandlers = `
     - name: letter
       request: { url: "http://print.example/letters", timeout: 10s }
       idempotency: { honoured: false }
+- type: customer.greet
+  steps:
+    - name: letter
+      request: { url: "http://print.example/letters", timeout: 10s }
+      idempotency: { honoured: false }
+    - name: customer
+      request: { url: "http://crm.example/customers", timeout: 10s }
+      idempotency: { honoured: true, window: 24h, inProgress: 409, replayedHeader: Idempotent-Replayed }
 `
 
 // What happens from outside and is no fault, or hardly.
@@ -120,7 +128,8 @@ type stockPlan struct {
 
 func planOf(seed uint64) plan {
 	p := plan{Seed: seed, Clocks: map[string]wrongClock{}, Tasks: map[string]string{}}
-	c := &choice{rand.New(rand.NewPCG(seed, 0x0e)), &p}
+	c := &choice{Rand: rand.New(rand.NewPCG(seed, 0x0e)), plan: &p}
+	c.theme = themes[c.IntN(len(themes))]
 	p.Workers, p.Orchestrators, p.Projectors = 2+c.IntN(4), 1+c.IntN(3), 1+c.IntN(3)
 	if c.IntN(3) > 0 { // most histories are of few processes: the rest costs time
 		p.Workers, p.Orchestrators, p.Projectors = 2+c.IntN(2), 1+c.IntN(2), 1+c.IntN(2)
@@ -133,7 +142,7 @@ func planOf(seed uint64) plan {
 	}
 	c.requests()
 	c.stock()
-	for range 10 + c.IntN(25) {
+	for range 14 + c.IntN(28) {
 		s := c.fault()
 		s.Droppable = true
 		p.Steps = append(p.Steps, s)
@@ -167,7 +176,7 @@ func (c *choice) add(s step) { c.plan.Steps = append(c.plan.Steps, s) }
 
 var taskTypes = []string{
 	"customer.create", "customer.create", "customer.create", "letter.print", "letter.print", "letter.print",
-	"customer.brief", "customer.move", "customer.welcome", "customer.welcome",
+	"customer.brief", "customer.move", "customer.welcome", "customer.greet", "customer.greet",
 }
 
 // requests are executions, and what befalls each of them.
@@ -258,7 +267,7 @@ func (c *choice) stock() {
 			c.event(stockPlan{SKU: sku, Key: "inventory:" + sku + ":count:2", Version: 40, Quantity: 55, Count: true}, chaos-time.Minute)
 		}
 	}
-	if c.IntN(3) == 0 {
+	if c.IntN(2) == 0 {
 		c.event(stockPlan{SKU: "nobody", Key: "inventory:nobody:r:7", Version: 7, Quantity: 1}, c.time(0, 10*time.Minute))
 	}
 }

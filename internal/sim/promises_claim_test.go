@@ -9,13 +9,14 @@ import (
 type claimSeen struct {
 	doc       *document
 	at        time.Time // of the newest version
-	granted   time.Time // since when its owner has it
 	firstAt   time.Time // since when firstCallAt is what it is
+	alive     time.Time // since when somebody has it, or will when its time has come
 	completed bool
 	failed    map[string]bool  // reasons
 	fences    map[int64]string // of FAILED versions: the reason
 	calls     map[int]int      // keyless calls of each run
 	digest    string
+	grant     *grantSeen
 }
 
 func (i *inspection) claimOf(id string) *claimSeen {
@@ -60,18 +61,35 @@ func (i *inspection) claimed(v version) {
 	if old == nil || !old.FirstCallAt.Equal(next.FirstCallAt) {
 		s.firstAt = i.now.at
 	}
-	if old == nil || old.Owner != next.Owner {
-		s.granted = i.now.at
+	if !s.lives(i.now.at) {
+		s.alive = i.now.at
 	}
 	switch next.Status {
 	case "COMPLETED":
-		s.completed, s.digest = true, next.Result.Digest
+		s.completed = true
+		if next.Result == nil {
+			i.broken("C2", "claim %s is COMPLETED without a result", v.id)
+		} else {
+			s.digest = next.Result.Digest
+		}
 	case "FAILED":
 		s.failed[next.Failure.Reason] = true
 		s.fences[next.Fence] = next.Failure.Reason
 		i.hold("C10")
 	}
 	s.doc, s.at = next, i.now.at
+}
+
+// lives is whether somebody has a claim or will have it at its time: one whose servers'
+// clock was never set.
+func (s *claimSeen) lives(now time.Time) bool {
+	switch {
+	case s.doc == nil || s.doc.Status != "IN_PROGRESS":
+		return false
+	case s.doc.Released:
+		return s.doc.NotBefore.After(now)
+	}
+	return now.Sub(s.at) < leaseTime
 }
 
 // maxStarts is what the workers are told: written down here, since a witness asks
@@ -86,6 +104,7 @@ const (
 // granted is a grant of any kind.
 func (i *inspection) granted(id string, old, next *document, by string) {
 	i.hold("C3")
+	i.claimOf(id).grant = &grantSeen{by: by, at: i.now.at}
 	if pod(next.Owner) != by {
 		i.broken("C4", "claim %s is granted to %s by %s", id, next.Owner, by)
 	}
@@ -105,11 +124,15 @@ func (i *inspection) granted(id string, old, next *document, by string) {
 // ownWrite is a version that its owner made.
 func (i *inspection) ownWrite(id string, old, next *document, by string) {
 	i.hold("C4")
+	i.used(id, by)
 	if next.Fence != old.Fence || next.Run != old.Run {
 		i.broken("C4", "the owner of claim %s changes fence or run: %s, was %s", id, next.short(), old.short())
 	}
 	if by != pod(old.Owner) {
 		i.broken("C4", "%s writes claim %s, which is %s's", by, id, old.Owner)
+	}
+	if next.Released && next.Starts != old.Starts-1 {
+		i.broken("C8", "%s has survived its start of claim %s, and does not give it back: %s, was %s", by, id, next.short(), old.short())
 	}
 	if old.Status != "IN_PROGRESS" || old.Released {
 		i.broken("C4", "%s writes claim %s after giving it up: %s, was %s", by, id, next.short(), old.short())
@@ -118,6 +141,7 @@ func (i *inspection) ownWrite(id string, old, next *document, by string) {
 
 // overWrite is a version that somebody else made than the owner.
 func (i *inspection) overWrite(id string, old, next *document, by string) {
+	i.leftLying(id, old)
 	if next.Fence != old.Fence+1 {
 		i.broken("C3", "claim %s passes from fence %d to %d", id, old.Fence, next.Fence)
 	}
@@ -162,6 +186,7 @@ func (i *inspection) calls(c *call) {
 	}
 	d := s.doc
 	i.hold("C5")
+	i.used(c.task, c.client)
 	excused := i.jumped(2*leaseTime, true) // a lease that the store's clock has shortened: C6
 	switch {
 	case d.Status != "IN_PROGRESS" || d.Released || pod(d.Owner) != c.client:
@@ -170,6 +195,9 @@ func (i *inspection) calls(c *call) {
 		}
 	case c.at.Add(callTime).After(s.at.Add(leaseTime - margin + second/2)):
 		i.broken("C5", "%s calls for %s %v after its lease was last written: the call may outlive it", c.client, c.task, c.at.Sub(s.at))
+	}
+	if !excused {
+		i.goesOn(c, d)
 	}
 	if strings.Contains(c.body, "forged") {
 		i.broken("C7", "%s calls for %s with another payload", c.client, c.task)

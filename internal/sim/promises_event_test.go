@@ -39,6 +39,7 @@ func (i *inspection) message(e *control.Event) {
 	id := e.CorrelationID
 	switch e.Kind {
 	case "delivered":
+		i.deliveredAgain(e, id)
 		if _, again := i.events.delivered[handle(e)]; !again {
 			i.events.delivered[handle(e)] = e.Seq
 		}
@@ -158,5 +159,8 @@ func (i *inspection) settled(e *control.Event, id string) {
 func (i *inspection) request(e *control.Event) {
 	if e.Entity == "claims" && e.Operation == "replace" && e.Status == 412 && isWorker(e.Client) {
 		i.hold("C4")
+	}
+	if e.Entity == "claims" && e.Operation == "read" {
+		i.lookedAfter(e)
 	}
 }

@@ -10,7 +10,8 @@ import (
 // executionSeen is what was seen of one execution so far.
 type executionSeen struct {
 	doc         *document
-	transitions int // to COMPLETED
+	at          time.Time // of the newest version
+	transitions int       // to COMPLETED
 	settledOnce bool
 }
 
@@ -21,8 +22,8 @@ func (i *inspection) transition(v version, c *commit) {
 		s = &executionSeen{}
 		i.runs[v.id] = s
 	}
-	old, next := s.doc, v.doc
-	s.doc = next
+	old, next, since := s.doc, v.doc, s.at
+	s.doc, s.at = next, i.now.at
 	claim := i.claimOf(v.id)
 	parent := len(next.Tasks) > 0
 	outbox := slices.ContainsFunc(c.versions, func(o version) bool { return o.doc != nil && o.doc.Kind == "outbox" })
@@ -38,6 +39,9 @@ func (i *inspection) transition(v version, c *commit) {
 	}
 	if next.Run != old.Run && (old.Status != "FAILED" || next.Status != "RUNNING") {
 		i.broken("E7", "execution %s comes to run %d from %s of run %d", v.id, next.Run, old.Status, old.Run)
+	}
+	if n := next.ends(); n > 1 {
+		i.broken("E1", "execution %s came to COMPLETED %d times, its history says", v.id, n)
 	}
 	if old.Status == next.Status {
 		return
@@ -67,6 +71,9 @@ func (i *inspection) transition(v version, c *commit) {
 		i.hold("E8")
 	case "FAILED to RUNNING":
 		i.hold("E7")
+		if began := i.peace; claim.completed && !began.IsZero() && claim.at.Before(began) && since.Before(began) && i.now.at.Sub(began) > 3*time.Minute {
+			i.broken("E3", "execution %s is replayed: its claim has long been COMPLETED, and it stayed FAILED", v.id)
+		}
 		if next.Run != old.Run+1 || !outbox && !parent {
 			i.broken("E7", "execution %s is replayed as run %d after %d, outbox entry %t", v.id, next.Run, old.Run, outbox)
 		}
@@ -77,6 +84,16 @@ func (i *inspection) transition(v version, c *commit) {
 		}
 		i.broken(promise, "execution %s was %s and is %s", v.id, old.Status, next.Status)
 	}
+}
+
+// ends are how often a document's history says that it came to COMPLETED.
+func (d *document) ends() (n int) {
+	for _, note := range d.History {
+		if note.To == "COMPLETED" {
+			n++
+		}
+	}
+	return n
 }
 
 // forgotten: an entry of the outbox goes when its message is in the queue, or nobody
@@ -102,12 +119,11 @@ func (i *inspection) forgotten(v version) {
 // sent then is only a message more.
 func (i *inspection) redispatched(v version) {
 	s := i.claims[v.doc.ExecutionID]
-	if s == nil || s.doc == nil || i.jumped(10*time.Minute, true) || slices.ContainsFunc(i.h.plan.Steps, func(p step) bool { return p.Entity == "claims" }) {
+	if s == nil || len(i.jumps) > 0 || slices.ContainsFunc(i.h.plan.Steps, func(p step) bool { return p.Entity == "claims" }) {
 		return
 	}
 	// A store that is slow or silent may have answered of half a minute ago.
-	alive := s.doc.Status == "IN_PROGRESS" && !s.doc.Released && i.now.at.Sub(s.granted) > time.Minute && i.now.at.Sub(s.at) < leaseTime-30*second
-	if alive {
+	if s.lives(i.now.at.Add(30*second)) && i.now.at.Sub(s.alive) > time.Minute {
 		i.broken("E5", "the task of %s is sent again, and its claim is %s", v.doc.ExecutionID, s.doc.short())
 	}
 }

@@ -143,6 +143,9 @@ func (i *inspection) stockDead(e *control.Event) {
 	}
 	receipt := i.stockOf(event.SKU).receipts[event.Key]
 	i.hold("P2")
+	if e.Reason == "UnknownItem" {
+		i.hold("P3")
+	}
 	switch {
 	case e.Reason == "ReceiptConflict":
 		i.hold("R5")

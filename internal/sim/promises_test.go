@@ -41,6 +41,7 @@ type inspection struct {
 
 	now    moment
 	jumps  []jump
+	peace  time.Time                // since when nothing goes wrong any more
 	wrote  map[string]control.Event // by the version that a request made
 	claims map[string]*claimSeen
 	runs   map[string]*executionSeen
@@ -69,6 +70,10 @@ func inspect(h *history) *inspection {
 		case m.event.Service == "sim" && m.event.Kind == "jump":
 			d, _ := time.ParseDuration(m.event.Reason)
 			i.jumps = append(i.jumps, jump{m.at, d})
+		case m.event.Service == "sim":
+			i.outside(m.event)
+		case m.event.Kind == "rule-reached":
+			i.disturbed(m.event.Client, m.event.Operation)
 		case m.event.Service == "servicebus":
 			i.message(m.event)
 		case m.event.Service == "cosmos":

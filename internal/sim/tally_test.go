@@ -42,7 +42,7 @@ var verdicts = []string{
 // promises are those that are looked at. ONE is what they are for; W3 includes that
 // everything ends; E9 is that a whole is what its parts are.
 var promises = []string{
-	"C1", "C2", "C3", "C4", "C5", "C6", "C7", "C8", "C10", "D1", "W1", "W2", "W3", "S4",
+	"C1", "C2", "C3", "C4", "C5", "C6", "C7", "C8", "C9", "C10", "D1", "W1", "W2", "W3", "S4",
 	"E1", "E2", "E3", "E4", "E5", "E6", "E7", "E8", "E9",
 	"R1", "R2", "R3", "R4", "R5", "R6", "R8", "P1", "P2", "P3", "ONE",
 }

@@ -59,6 +59,10 @@ type document struct {
 		Status      string `json:"status"`
 	} `json:"tasks"`
 
+	History []struct {
+		To string `json:"to"`
+	} `json:"history"`
+
 	// Of the inventory.
 	SKU     string `json:"sku"`
 	Stock   int64  `json:"stock"`
@@ -94,6 +98,7 @@ type call struct {
 	seq                           uint64
 	at                            time.Time
 	client, task, path, key, body string
+	ended                         time.Time // zero: never
 }
 
 // witness sees what the emulators do, and nothing of what the processes say.
@@ -211,30 +216,38 @@ func (w *witness) RoundTrip(r *http.Request) (*http.Response, error) {
 		return nil, err
 	}
 	client, _, _ := strings.Cut(r.UserAgent(), "/")
-	shop := w.shop(payload.For, &call{client: client, task: payload.For, path: r.URL.Path, key: r.Header.Get("Idempotency-Key"), body: string(body)})
+	shop, ended := w.shop(payload.For, &call{client: client, task: payload.For, path: r.URL.Path, key: r.Header.Get("Idempotency-Key"), body: string(body)})
 	if shop == nil {
 		return nil, io.ErrClosedPipe
 	}
+	defer ended()
 	return shop.Transport().RoundTrip(r)
 }
 
-// shop is the downstream of a task.
-func (w *witness) shop(task string, c *call) *downstreamemulator.Server {
+// shop is the downstream of a task, which a call is made to until it has ended.
+func (w *witness) shop(task string, c *call) (at *downstreamemulator.Server, ended func()) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if w.closed {
-		return nil
+		return nil, nil
 	}
-	if c != nil && !w.hub.Isolated(c.client) {
+	ended = func() {}
+	if !w.hub.Isolated(c.client) {
 		c.n, c.seq, c.at = len(w.commits)+len(w.calls), w.hub.Last(), time.Now()
+		n := len(w.calls)
 		w.calls = append(w.calls, *c)
+		ended = func() {
+			w.mu.Lock()
+			defer w.mu.Unlock()
+			w.calls[n].ended = time.Now()
+		}
 	}
 	s, ok := w.shops[task]
 	if !ok {
 		s = downstreamemulator.New(w.hub)
 		w.shops[task] = s
 	}
-	return s
+	return s, ended
 }
 
 // effects are those of a task, by path and key.
