@@ -116,6 +116,7 @@ var ofWork = []variant{
 			return err
 		}
 		if errors.Is(err, message.ErrUnknown) {
+			l.adopt(next, l.etag, sent)
 			return nil
 		}
 		last = err`,
