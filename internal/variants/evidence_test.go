@@ -75,4 +75,14 @@ var ofEvidence = []variant{
 }`,
 		"evidence.TestAWholeRunPasses",
 	},
+	{
+		"V8", "an invalid run contradicts what its probes saw", "evidence/page.go",
+		`shown := len(v.Invalid()) == 0 && `, `shown := `,
+		"evidence.TestAnInvalidRunSaysSoFirstAndDecidesNothing",
+	},
+	{
+		"V8", "a verdict that does not hold is passed over", "evidence/verify.go",
+		`if record.Preflight != nil && !record.Preflight.Holds {`, `if record.Preflight != nil && record.Preflight.Reliance == "" {`,
+		"evidence.TestAnInvalidRunSaysSoFirstAndDecidesNothing",
+	},
 }
