@@ -18,9 +18,15 @@ var soakLine = regexp.MustCompile(`^soak: (\d+) tasks, (\d+) effects, (\d+) lost
 // shortSoak is a soak of ten seconds, its faults always at the same operations.
 func shortSoak(t *testing.T, bin string) (out string, counts []string, err error) {
 	t.Helper()
-	t.Setenv("TMPDIR", t.TempDir())
 	var printed, errs strings.Builder
 	err = soak(t.Context(), bin, []string{"-for=10s", "-rate=20", "-kill-every=3s", "-seed=1"}, &printed, &errs)
+	if logs := regexp.MustCompile(`logs are in (.+), and stay there`).FindStringSubmatch(printed.String()); logs != nil {
+		t.Cleanup(func() {
+			if !t.Failed() {
+				_ = os.RemoveAll(logs[1]) // there already, unless the soak has failed
+			}
+		})
+	}
 	lines := strings.Split(strings.TrimSpace(printed.String()), "\n")
 	if counts = soakLine.FindStringSubmatch(lines[len(lines)-1]); counts == nil {
 		t.Fatalf("%v, printed %s", err, printed.String())
@@ -29,6 +35,7 @@ func shortSoak(t *testing.T, bin string) (out string, counts []string, err error
 }
 
 func TestAShortSoakCountsExactly(t *testing.T) {
+	t.Parallel()
 	out, counts, err := shortSoak(t, programs(t))
 	if err != nil || counts[1] != counts[2] || counts[1] == "0" || counts[3] != "0" || counts[4] != "0" {
 		t.Errorf("%v, printed %s", err, out)
@@ -38,6 +45,7 @@ func TestAShortSoakCountsExactly(t *testing.T) {
 // The worker of TestABrokenWorkerMakesCellsFail: it calls again where nobody can know,
 // and its key is new for every grant.
 func TestASoakOfABrokenWorkerSaysDoubled(t *testing.T) {
+	t.Parallel()
 	bin := brokenWorker(t, programs(t), map[string][2]string{
 		"claim/take.go":  {"case !keyed && (old.CallStarted || old.Keyed):", "case false:"},
 		"worker/call.go": {"c.Key = message.Key(j.task.ExecutionID, step.Name)", "c.Key = message.Key(j.task.ExecutionID, fmt.Sprint(step.Name, stands.Fence))"},
@@ -50,6 +58,7 @@ func TestASoakOfABrokenWorkerSaysDoubled(t *testing.T) {
 
 // Ctrl-C ends every process of a soak, whenever it comes.
 func TestAnInterruptedSoakLeavesNoProcess(t *testing.T) {
+	t.Parallel()
 	bin, dir := programs(t), t.TempDir()
 	ctx, cancel := context.WithTimeout(t.Context(), drainBound)
 	defer cancel()

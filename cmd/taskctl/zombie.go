@@ -27,11 +27,14 @@ const zombieBound = 3 * time.Minute
 
 // The terms of the worker that is to become a zombie: every relation kept, with a lease
 // that can be waited for. shortestLock is the shortest lock of a queue they go with.
-const shortestLock = 20 * time.Second
+const (
+	zombieLease  = 10 * time.Second
+	shortestLock = 15 * time.Second
+)
 
 var zombieTerms = []string{
-	"-slots=1", "-lease=16s", "-renewal=5s", "-owner-margin=2s", "-challenger-margin=1s", "-store-timeout=2500ms",
-	"-busy-wait=1s", "-publish-timeout=6s", "-settle-timeout=3s", "-max-delivery=10", "-max-attempts=8", "-grace=30s",
+	"-slots=1", "-lease=" + zombieLease.String(), "-renewal=3s", "-owner-margin=1500ms", "-challenger-margin=1s", "-store-timeout=1500ms",
+	"-busy-wait=1s", "-publish-timeout=4s", "-settle-timeout=2s", "-max-delivery=10", "-max-attempts=8", "-grace=20s",
 }
 
 //go:embed zombie.yaml
@@ -122,7 +125,7 @@ func (a *app) lockOfTasks(ctx context.Context) (time.Duration, error) {
 		return 0, met(a.BrokerHost(), err)
 	}
 	if queue.Lock < shortestLock {
-		return 0, usage(fmt.Errorf("the lock of the queue %s is %v", message.Tasks, queue.Lock), "give the queue a lock of 20 s at least")
+		return 0, usage(fmt.Errorf("the lock of the queue %s is %v", message.Tasks, queue.Lock), "give the queue a lock of "+shortestLock.String()+" at least")
 	}
 	return queue.Lock, nil
 }

@@ -161,7 +161,7 @@ func (z *zombie) caught(ctx context.Context) error {
 		return err
 	}
 	z.report = zombieReport{Type: z.taskType, Task: z.task}
-	z.report.saw("taken by "+z.id, "store, event %d: claim created, with a lease of 16 s", taken.Seq)
+	z.report.saw("taken by "+z.id, "store, event %d: claim created, with a lease of %v", taken.Seq, zombieLease)
 	held, err := z.witness.await(ctx, "that it calls", func(e sighting) bool { return e.Kind == "rule-reached" && e.Rule == z.id })
 	if err != nil {
 		return fmt.Errorf("%w; its log:\n%s", err, z.said())
