@@ -106,7 +106,12 @@ func (d *scaled) run(ctx context.Context) error {
 	parts.Go(func() error {
 		defer stop()
 		defer d.stopping.Wait()
-		return errors.Join(d.play(running, &round{signal: syscall.SIGTERM}), d.play(running, &round{signal: syscall.SIGKILL, evict: evictions}))
+		for _, r := range []*round{{signal: syscall.SIGTERM}, {signal: syscall.SIGKILL, evict: evictions}} {
+			if err := d.play(running, r); err != nil {
+				return err
+			}
+		}
+		return nil
 	})
 	if err := parts.Wait(); err != nil {
 		return err

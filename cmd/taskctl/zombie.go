@@ -62,7 +62,7 @@ that one is called once and never again, so it is dead-lettered as OutcomeUnknow
 Effects are counted by the downstream. Everything that is shown was seen by the
 emulators or stands in the claim; only the word "fenced" is from the worker's log.
 
-It takes about a minute, and is for emulators only: faults are injected.`,
+It takes about half a minute, and is for emulators only: faults are injected.`,
 		RunE: func(c *cobra.Command, _ []string) error {
 			ctx, cancel := context.WithTimeout(c.Context(), zombieBound)
 			defer cancel()
