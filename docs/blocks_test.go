@@ -25,6 +25,7 @@ var heldBy = map[string]map[string][2]string{
 		"README.md":        {"cmd/orchestrator/docs_test.go", "playTheReadme"},
 		"docs/emulator.md": {"emulator/docs_test.go", `document(t, "go")`},
 	},
+	"text":  {"docs/guarantees.md": {"cmd/local/figures_test.go", "```text"}},
 	"kusto": {"docs/tracing.md": {"cmd/otelcheck/docs_test.go", "kusto"}},
 	"yaml":  {"README.md": {"cmd/orchestrator/docs_test.go", `block("yaml")`}},
 }
