@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"context"
 	"errors"
+	"fmt"
 	"io/fs"
 	"os"
 	"os/exec"
@@ -15,11 +16,11 @@ import (
 
 var soakLine = regexp.MustCompile(`^soak: (\d+) tasks, (\d+) effects, (\d+) lost, (\d+) doubled$`)
 
-// shortSoak is a soak of ten seconds, its faults always at the same operations.
-func shortSoak(t *testing.T, bin string) (out string, counts []string, err error) {
+// shortSoak is a soak of ten seconds, its faults at the operations that the seed says.
+func shortSoak(t *testing.T, bin string, seed int) (out string, counts []string, err error) {
 	t.Helper()
 	var printed, errs strings.Builder
-	err = soak(t.Context(), bin, []string{"-for=10s", "-rate=20", "-kill-every=3s", "-seed=1"}, &printed, &errs)
+	err = soak(t.Context(), bin, []string{"-for=10s", "-rate=20", "-kill-every=3s", fmt.Sprintf("-seed=%d", seed)}, &printed, &errs)
 	if logs := regexp.MustCompile(`logs are in (.+), and stay there`).FindStringSubmatch(printed.String()); logs != nil {
 		t.Cleanup(func() {
 			if !t.Failed() {
@@ -36,7 +37,7 @@ func shortSoak(t *testing.T, bin string) (out string, counts []string, err error
 
 func TestAShortSoakCountsExactly(t *testing.T) {
 	t.Parallel()
-	out, counts, err := shortSoak(t, programs(t))
+	out, counts, err := shortSoak(t, programs(t), 1)
 	if err != nil || counts[1] != counts[2] || counts[1] == "0" || counts[3] != "0" || counts[4] != "0" {
 		t.Errorf("%v, printed %s", err, out)
 	}
@@ -50,7 +51,8 @@ func TestASoakOfABrokenWorkerSaysDoubled(t *testing.T) {
 		"claim/take.go":  {"case !keyed && (old.CallStarted || old.Keyed):", "case false:"},
 		"worker/call.go": {"c.Key = message.Key(j.task.ExecutionID, step.Name)", "c.Key = message.Key(j.task.ExecutionID, fmt.Sprint(step.Name, stands.Fence))"},
 	})
-	out, counts, err := shortSoak(t, bin)
+	// Of the first calls under this seed several answers are lost, wherever the kills fall.
+	out, counts, err := shortSoak(t, bin, 5)
 	if err == nil || counts[4] == "0" {
 		t.Errorf("%v, printed %s", err, out)
 	}
