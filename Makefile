@@ -28,7 +28,7 @@ test: ## every test, under the race detector
 	@# What clients see does not depend on whether it is kept on disk.
 	go test -timeout=5m -skip='^TestEveryRulesBrokenVariantIsCaught$$' ./emulator/servicebus ./emulator/cosmos -kept
 
-check: ## all that CI runs: format, vet, lint, tidy, test, variants, a short simulation, demo, evidence, conformance, and the tree left clean
+check: ## all that CI runs: format, vet, lint, tidy, test, variants, a short simulation, demo, conformance, infra, browser, and the tree left clean
 	@.ci/check
 
 conformance: ## the SDKs' own test suites, unmodified, and second clients against the emulators (Linux, with unshare, ip, node, npm)
