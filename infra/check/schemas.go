@@ -34,10 +34,15 @@ func schemas(ctx context.Context, cache string) (string, error) {
 	if _, err := os.Stat(folder); err == nil {
 		return folder, nil
 	}
-	made := folder + ".part"
-	if err := os.MkdirAll(made, 0o755); err != nil {
+	if err := os.MkdirAll(cache, 0o755); err != nil {
 		return "", err
 	}
+	// Of several that make it at once each has a folder of its own, and the first is kept.
+	made, err := os.MkdirTemp(cache, name+"-")
+	if err != nil {
+		return "", err
+	}
+	defer os.RemoveAll(made) // gone already, when it was kept
 	for _, p := range published {
 		at, err := download(ctx, p.module, p.version, p.sum)
 		if err != nil {
@@ -47,7 +52,12 @@ func schemas(ctx context.Context, cache string) (string, error) {
 			return "", fmt.Errorf("%s: %w", p.module, err)
 		}
 	}
-	return folder, os.Rename(made, folder)
+	if err := os.Rename(made, folder); err != nil {
+		if _, there := os.Stat(folder); there != nil {
+			return "", err
+		}
+	}
+	return folder, nil
 }
 
 // download has a module in the module cache, without this or any module requiring

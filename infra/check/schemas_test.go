@@ -1,0 +1,24 @@
+package main
+
+import (
+	"sync"
+	"testing"
+)
+
+// Whoever comes first makes the schemas; whoever comes at the same time gets the same.
+func TestSchemasMayBeMadeByTwoAtOnce(t *testing.T) {
+	cache := t.TempDir()
+	var both sync.WaitGroup
+	for range 2 {
+		both.Go(func() {
+			folder, err := schemas(t.Context(), cache)
+			if err != nil {
+				t.Error(err)
+			}
+			if again, err := schemas(t.Context(), cache); again != folder || err != nil {
+				t.Errorf("then it is %q, %v, want %q", again, err, folder)
+			}
+		})
+	}
+	both.Wait()
+}
