@@ -94,6 +94,16 @@ func TestEachKindOfFileIsCaughtWhenItIsBroken(t *testing.T) {
 	}
 }
 
+// A check that was left out, for want of a program, is said.
+func TestWorkflowsWithoutShellcheckAreSaidToBe(t *testing.T) {
+	r := copied(t)
+	t.Setenv("PATH", t.TempDir())
+	var out strings.Builder
+	if err := r.workflows(t.Context(), &out); err != nil || !strings.Contains(out.String(), "shellcheck: NOT CHECKED") {
+		t.Errorf("without shellcheck: %v, %q", err, out.String())
+	}
+}
+
 // What checks Bicep is another program: what it says becomes problems of files, and
 // without one the files do not count.
 func TestBicepIsCheckedByWhateverIsThere(t *testing.T) {

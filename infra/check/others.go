@@ -79,7 +79,7 @@ func (r *report) compose(ctx context.Context, _ io.Writer) error {
 
 // workflows runs actionlint, with shellcheck on what they run where that is
 // installed.
-func (r *report) workflows(_ context.Context, _ io.Writer) error {
+func (r *report) workflows(_ context.Context, stdout io.Writer) error {
 	files, err := filepath.Glob(filepath.Join(r.root, ".github", "workflows", "*.yml"))
 	if err != nil {
 		return err
@@ -90,6 +90,7 @@ func (r *report) workflows(_ context.Context, _ io.Writer) error {
 	shellcheck, err := exec.LookPath("shellcheck")
 	if err != nil {
 		shellcheck = ""
+		fmt.Fprintln(stdout, "shellcheck: NOT CHECKED, what workflows run (install shellcheck)")
 	}
 	linter, err := actionlint.NewLinter(io.Discard, &actionlint.LinterOptions{Shellcheck: shellcheck, WorkingDir: r.root})
 	if err != nil {
