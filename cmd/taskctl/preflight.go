@@ -23,7 +23,7 @@ func (a *app) preflight() *cobra.Command {
 		Long: `Ask the broker and the store that are given whether they keep the rules that the
 product relies on: conditions, batches that leave nothing when they are refused,
 expiry, clocks, locks, delivery counts and so on. Each probe says what it sent, what
-it expected and what it saw. All of it takes about a minute.
+it expected and what it saw. All of it takes about half a minute.
 
 The probes touch nothing of the system's: they make items of their own in the
 container inventory, which expire, and a queue of their own, which is deleted. For
