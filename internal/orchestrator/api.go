@@ -53,11 +53,7 @@ func (o *Orchestrator) API() http.Handler {
 		mux.Handle(r.path, r)
 	}
 	mux.HandleFunc("/", func(w http.ResponseWriter, _ *http.Request) { noSuchResource(w) })
-	origins := http.NewCrossOriginProtection()
-	origins.SetDenyHandler(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
-		WriteProblem(w, CrossOrigin, "a web page of another origin may not do this")
-	}))
-	api := origins.Handler(routed(mux))
+	api := OwnOrigin(routed(mux))
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if !canonical(r.URL) {
 			noSuchResource(w) // a mux would answer with a page that sends elsewhere
@@ -65,6 +61,16 @@ func (o *Orchestrator) API() http.Handler {
 		}
 		api.ServeHTTP(w, r)
 	})
+}
+
+// OwnOrigin is next, but for what a web page of another origin has a browser ask to
+// change.
+func OwnOrigin(next http.Handler) http.Handler {
+	origins := http.NewCrossOriginProtection()
+	origins.SetDenyHandler(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		WriteProblem(w, CrossOrigin, "a web page of another origin may not do this")
+	}))
+	return origins.Handler(next)
 }
 
 // canonical reports whether a path is written as its resource is named, without

@@ -60,7 +60,6 @@ type Page struct {
 	templates *template.Template
 	files     http.Handler
 	version   string // of the assets: their digest, which is part of their paths
-	origins   *http.CrossOriginProtection
 }
 
 // New makes a page in front of an API.
@@ -77,10 +76,7 @@ func New(o Options) (*Page, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Page{
-		o: o, templates: templates, files: http.FileServerFS(assets), version: version,
-		Live: newLive(o.MaxSubscribers), origins: http.NewCrossOriginProtection(),
-	}, nil
+	return &Page{o: o, templates: templates, files: http.FileServerFS(assets), version: version, Live: newLive(o.MaxSubscribers)}, nil
 }
 
 // digest is of all files together.
@@ -98,7 +94,7 @@ func digest(files fs.FS) (string, error) {
 }
 
 // Handler is the API with the page before it.
-func (p *Page) Handler() http.Handler { return p.origins.Handler(http.HandlerFunc(p.route)) }
+func (p *Page) Handler() http.Handler { return orchestrator.OwnOrigin(http.HandlerFunc(p.route)) }
 
 // route finds the page of a path. What is no page's is the API's, and so is / to
 // whoever does not ask for HTML.

@@ -210,8 +210,11 @@ func TestAPageOfAnotherOriginChangesNothing(t *testing.T) { // P2
 	inBubble(t, func(t *testing.T, b *bench) {
 		b.submit(`{"executionId":"82f3","type":"customer.create","payload":{}}`)
 		for _, header := range [][]string{{"Origin", "https://evil.example"}, {"Sec-Fetch-Site", "cross-site"}, {"Sec-Fetch-Site", "same-site"}, {"Origin", "null"}} {
-			if w := b.ask(http.MethodPost, "/executions/82f3/cancel", url.Values{"etag": {"*"}}, header...); w.Code != http.StatusForbidden {
-				t.Errorf("%q: %d", header, w.Code)
+			for _, path := range []string{"/executions/82f3/cancel", "/v1/executions/82f3/cancel"} {
+				w := b.ask(http.MethodPost, path, url.Values{"etag": {"*"}}, header...)
+				if w.Code != http.StatusForbidden || w.Header().Get("Content-Type") != "application/problem+json" || !strings.Contains(w.Body.String(), "urn:oneeffect:problem:"+string(orchestrator.CrossOrigin)) {
+					t.Errorf("%s, %q: %d %s", path, header, w.Code, w.Body)
+				}
 			}
 		}
 		if w := b.ask(http.MethodPost, "/executions/82f3/cancel", url.Values{"etag": {"*"}}, "Content-Type", "text/plain"); w.Code != http.StatusBadRequest {

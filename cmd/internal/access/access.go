@@ -50,7 +50,6 @@ type Options struct {
 type Guard struct {
 	o          Options
 	onLoopback bool
-	origins    *http.CrossOriginProtection
 	keys       *keys // nil: an open API
 }
 
@@ -62,7 +61,7 @@ func New(o Options) (*Guard, error) {
 		return nil, err
 	}
 	host, _, _ := net.SplitHostPort(address) // Check has tried it
-	g := &Guard{o: o, onLoopback: loopback(host), origins: http.NewCrossOriginProtection()}
+	g := &Guard{o: o, onLoopback: loopback(host)}
 	if o.Required() {
 		g.keys = newKeys(o.Issuer, o.Transport, o.Log)
 	}

@@ -173,11 +173,7 @@ func (g *Guard) flow(w http.ResponseWriter, r *http.Request) (done bool) {
 	case r.URL.Path == SignedIn && r.Method == http.MethodGet:
 		g.signedIn(w, r)
 	case r.URL.Path == SignOut && r.Method == http.MethodPost:
-		if err := g.origins.Check(r); err != nil {
-			orchestrator.WriteProblem(w, orchestrator.CrossOrigin, "a web page of another origin may not do this")
-			return true
-		}
-		g.signOut(w, r)
+		orchestrator.OwnOrigin(http.HandlerFunc(g.signOut)).ServeHTTP(w, r)
 	default:
 		return false
 	}
