@@ -41,10 +41,9 @@ func (p *Page) act(w http.ResponseWriter, r *http.Request, escaped, action strin
 	var changed execution.Execution
 	_, err = p.ask(r, http.MethodPost, of(id, "/"+action), header, body, &changed)
 	refused, isRefused := errors.AsType[*problem](err)
-	back := local(form.Get("back"))
 	switch {
-	case err == nil && back == "/dead-letters":
-		http.Redirect(w, r, back+"?done="+url.QueryEscape(id), http.StatusSeeOther)
+	case err == nil && form.Get("back") == lettersPath:
+		http.Redirect(w, r, lettersPath+"?done="+url.QueryEscape(id), http.StatusSeeOther)
 	case err == nil:
 		http.Redirect(w, r, "/executions/"+url.PathEscape(id)+"?done="+action, http.StatusSeeOther)
 	case isRefused && !gone(err):

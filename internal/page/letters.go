@@ -8,6 +8,9 @@ import (
 	"oneeffect/internal/orchestrator"
 )
 
+// lettersPath is where they are, and where a form may lead back to.
+const lettersPath = "/dead-letters"
+
 // lettersPage is the page of dead letters.
 type lettersPage struct {
 	frame
@@ -41,7 +44,7 @@ func (l letter) Unknown() bool {
 }
 
 func (p *Page) letters(w http.ResponseWriter, r *http.Request) {
-	data := lettersPage{frame: p.frame(r, "Dead letters", "/dead-letters"), Done: r.URL.Query().Get("done")}
+	data := lettersPage{frame: p.frame(r, "Dead letters", lettersPath), Done: r.URL.Query().Get("done")}
 	asked := url.Values{}
 	for _, name := range []string{"from", "limit"} {
 		if value := r.URL.Query().Get(name); value != "" {
@@ -53,12 +56,12 @@ func (p *Page) letters(w http.ResponseWriter, r *http.Request) {
 		Next        string   `json:"next"`
 	}
 	if _, err := p.ask(r, http.MethodGet, "/v1/dead-letters?"+asked.Encode(), nil, nil, &answered); err != nil {
-		p.fail(w, r, "/dead-letters", err)
+		p.fail(w, r, lettersPath, err)
 		return
 	}
 	data.Letters = answered.DeadLetters
 	if next, err := url.Parse(answered.Next); err == nil && answered.Next != "" {
-		data.Next = "/dead-letters?" + next.RawQuery
+		data.Next = lettersPath + "?" + next.RawQuery
 	}
 	p.show(w, r, http.StatusOK, "letters.html", data)
 }

@@ -29,7 +29,6 @@ import (
 	"io/fs"
 	"log/slog"
 	"net/http"
-	"net/url"
 	"strconv"
 	"strings"
 	"time"
@@ -111,7 +110,7 @@ func (p *Page) route(w http.ResponseWriter, r *http.Request) {
 		p.execution(w, r, id)
 	case ofExecution && post && (action == "cancel" || action == "replay" || action == "resolve"):
 		p.act(w, r, id, action)
-	case path == "/dead-letters" && look:
+	case path == lettersPath && look:
 		p.letters(w, r)
 	case path == "/live" && look:
 		p.Live.serve(w, r)
@@ -204,14 +203,4 @@ func (p *Page) fail(w http.ResponseWriter, r *http.Request, here string, err err
 	f := p.frame(r, refused.Title, here)
 	f.Problem = refused
 	p.show(w, r, refused.Status, "problem.html", f)
-}
-
-// local is a path of this site, or the front page: a form does not say where else to
-// go.
-func local(path string) string {
-	u, err := url.Parse(path)
-	if err != nil || u.Scheme != "" || u.Host != "" || u.User != nil || !strings.HasPrefix(path, "/") || strings.HasPrefix(path, "//") || strings.ContainsAny(path, "\\\r\n") {
-		return "/"
-	}
-	return path
 }
