@@ -35,6 +35,7 @@ type letter struct {
 	Run           int              `json:"run,omitzero"`
 	Status        execution.Status `json:"status,omitzero"`     // of the execution
 	CurrentRun    int              `json:"currentRun,omitzero"` // of the execution
+	ETag          execution.ETag   `json:"etag,omitzero"`       // of the execution: the version that the verdict is about
 	Claim         claim.Status     `json:"claim,omitzero"`
 	Verdict       Verdict          `json:"verdict"`
 	Why           string           `json:"why"`
@@ -93,7 +94,7 @@ func (o *Orchestrator) examine(ctx context.Context, d DeadLetter) (letter, error
 		stored, err := o.Store.Load(ctx, asked.ExecutionID)
 		switch {
 		case err == nil:
-			stands, l.Status, l.CurrentRun = &stored.Execution, stored.Execution.Status, stored.Execution.Run
+			stands, l.Status, l.CurrentRun, l.ETag = &stored.Execution, stored.Execution.Status, stored.Execution.Run, stored.ETag
 		case !errors.Is(err, message.ErrNotFound):
 			return letter{}, err
 		}

@@ -31,6 +31,7 @@ type letter struct {
 	Type          string               `json:"type"`
 	Run           int                  `json:"run"`
 	Status        string               `json:"status"`
+	ETag          string               `json:"etag"`
 	Verdict       orchestrator.Verdict `json:"verdict"`
 	Why           string               `json:"why"`
 }

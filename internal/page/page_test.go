@@ -2,6 +2,7 @@ package page_test
 
 import (
 	"context"
+	"html"
 	"log/slog"
 	"net/http"
 	"net/http/httptest"
@@ -16,9 +17,12 @@ import (
 	emulator "oneeffect/emulator/cosmos"
 	"oneeffect/internal/claim"
 	"oneeffect/internal/cosmos"
+	"oneeffect/internal/execution"
 	"oneeffect/internal/message"
 	"oneeffect/internal/orchestrator"
 	"oneeffect/internal/page"
+
+	"github.com/go-json-experiment/json/jsontext"
 )
 
 // bench is the page in front of an orchestrator on a real store.
@@ -201,6 +205,43 @@ func TestWhatIsAskedForByAFormIsDoneByTheAPI(t *testing.T) { // P2
 		}
 		if w := b.ask(http.MethodGet, "/executions/cancelled", nil); !strings.Contains(w.Body.String(), "cancelled by anonymous · x") || !strings.Contains(w.Body.String(), ">Operator</text>") {
 			t.Error("the picture does not show who has cancelled")
+		}
+	})
+}
+
+// Somebody who looked at a dead letter has not looked at what came of a run since.
+func TestAReplayOfADeadLetterIsOfTheVersionThatWasSeen(t *testing.T) { // P2
+	inBubble(t, func(t *testing.T, b *bench) {
+		b.submit(`{"executionId":"82f3","type":"letter.print","payload":{}}`)
+		b.fails("82f3", message.OutcomeUnknown)
+		task := message.Task{ExecutionID: "82f3", Run: 1, Type: "letter.print", Payload: jsontext.Value(`{}`), Deadline: time.Now(), NotAfter: time.Now()}
+		m, err := task.Message("82f3", time.Now())
+		if err != nil {
+			t.Fatal(err)
+		}
+		b.dead = []message.Dead{{Sequence: 1, MessageID: m.ID, Body: m.Body, Reason: message.OutcomeUnknown}}
+		time.Sleep(30 * time.Minute)
+		form := func() url.Values {
+			sent := url.Values{"reason": {"x"}, "assertNothingApplied": {"yes"}}
+			for _, hidden := range regexp.MustCompile(`type="hidden" name="([^"]*)" value="([^"]*)"`).FindAllStringSubmatch(b.ask(http.MethodGet, "/dead-letters", nil).Body.String(), -1) {
+				sent.Set(hidden[1], html.UnescapeString(hidden[2]))
+			}
+			return sent
+		}
+		old := form()
+		stands, err := b.Store.Load(t.Context(), "82f3")
+		if err != nil {
+			t.Fatal(err)
+		}
+		seen := execution.Change{From: execution.Failed, Status: execution.Failed, EndedAt: stands.Execution.EndedAt, Note: execution.Note{At: time.Now(), What: "seen"}}
+		if _, err := b.Store.Change(t.Context(), "82f3", seen, stands.ETag); err != nil {
+			t.Fatal(err)
+		}
+		if w := b.ask(http.MethodPost, "/executions/82f3/replay", old); w.Code != http.StatusPreconditionFailed {
+			t.Errorf("as it was before: %d to %q", w.Code, w.Header().Get("Location"))
+		}
+		if w := b.ask(http.MethodPost, "/executions/82f3/replay", form()); w.Header().Get("Location") != "/dead-letters?done=82f3" {
+			t.Errorf("as it is: %d to %q", w.Code, w.Header().Get("Location"))
 		}
 	})
 }
