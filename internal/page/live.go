@@ -3,6 +3,7 @@ package page
 import (
 	"context"
 	"fmt"
+	"math/rand/v2"
 	"net/http"
 	"strconv"
 	"sync"
@@ -30,7 +31,7 @@ type Live struct {
 	most int
 
 	mu      sync.Mutex
-	now     uint64 // the number of the newest event
+	now     uint64 // the number of the newest event; they begin anywhere, since other processes number theirs too
 	changed map[string]execution.Summary
 	browser map[chan []byte]struct{}
 	ended   bool
@@ -38,7 +39,7 @@ type Live struct {
 }
 
 func newLive(most int) *Live {
-	return &Live{most: most, changed: map[string]execution.Summary{}, browser: map[chan []byte]struct{}{}, wake: make(chan struct{}, 1)}
+	return &Live{most: most, now: rand.Uint64(), changed: map[string]execution.Summary{}, browser: map[chan []byte]struct{}{}, wake: make(chan struct{}, 1)}
 }
 
 // Publish takes in what has changed. It does not wait.
@@ -139,14 +140,14 @@ func (l *Live) end() {
 
 // join lets a browser in, and tells it what it needs to know of the time since it
 // looked last.
-func (l *Live) join(after uint64) (browser chan []byte, ok bool) {
+func (l *Live) join(after string) (browser chan []byte, ok bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.ended || len(l.browser) >= l.most {
 		return nil, false
 	}
 	browser = make(chan []byte, maxBehind)
-	if after != l.now {
+	if after != strconv.FormatUint(l.now, 10) {
 		browser <- missed(l.now)
 	}
 	l.browser[browser] = struct{}{}
@@ -159,11 +160,7 @@ func (l *Live) serve(w http.ResponseWriter, r *http.Request) {
 	if seen == "" {
 		seen = r.URL.Query().Get("after")
 	}
-	after, err := strconv.ParseUint(seen, 10, 64)
-	if err != nil {
-		after = 0 // it is told to look anew, if there was anything
-	}
-	browser, ok := l.join(after)
+	browser, ok := l.join(seen)
 	if !ok {
 		w.Header().Set("Retry-After", "30")
 		orchestrator.WriteProblem(w, orchestrator.Unavailable, "as many browsers as are served at once are told of changes already; the pages work without")

@@ -75,6 +75,9 @@ func live(t *testing.T, most int) (*page.Page, context.CancelFunc) {
 	return p, stop
 }
 
+// from is the stream of a browser that has a page as it is now.
+func from(p *page.Page) string { return fmt.Sprint("/live?after=", p.Live.Now()) }
+
 func changed(ids ...string) []execution.Summary {
 	var page []execution.Summary
 	for _, id := range ids {
@@ -87,7 +90,8 @@ func TestChangesAreToldTogetherAndInOrder(t *testing.T) { // P3
 	synctest.Test(t, func(t *testing.T) {
 		p, stop := live(t, 2)
 		ctx, leave := context.WithCancel(t.Context())
-		b, ended := look(ctx, p, "/live?after=0")
+		none := p.Live.Now()
+		b, ended := look(ctx, p, from(p))
 		if got := b.got(); got != "retry: 3000\n\n" {
 			t.Errorf("nothing has happened: %q", got)
 		}
@@ -100,7 +104,7 @@ func TestChangesAreToldTogetherAndInOrder(t *testing.T) { // P3
 			t.Errorf("%d events at once", got)
 		}
 		time.Sleep(time.Second)
-		if got := b.got(); strings.Count(got, "event: changed") != 2 || strings.Count(got, `"executionId":"b"`) != 1 || !strings.Contains(got, "id: 2\n") {
+		if got := b.got(); strings.Count(got, "event: changed") != 2 || strings.Count(got, `"executionId":"b"`) != 1 || !strings.Contains(got, fmt.Sprintf("id: %d\n", none+2)) {
 			t.Errorf("%s", got)
 		}
 		var many []string
@@ -109,11 +113,11 @@ func TestChangesAreToldTogetherAndInOrder(t *testing.T) { // P3
 		}
 		p.Live.Publish(changed(many...))
 		time.Sleep(time.Second)
-		if got := b.got(); !strings.HasSuffix(got, "id: 3\nevent: missed\ndata: -\n\n") {
+		if got := b.got(); !strings.HasSuffix(got, fmt.Sprintf("id: %d\nevent: missed\ndata: -\n\n", none+3)) {
 			t.Errorf("too much to tell: %s", got[max(len(got)-300, 0):])
 		}
-		late, lateEnded := look(ctx, p, "/live?after=1", "Last-Event-ID", "2")
-		if got := late.got(); !strings.Contains(got, "id: 3\nevent: missed") {
+		late, lateEnded := look(ctx, p, fmt.Sprint("/live?after=", none+1), "Last-Event-ID", fmt.Sprint(none+2))
+		if got := late.got(); !strings.Contains(got, fmt.Sprintf("id: %d\nevent: missed", none+3)) {
 			t.Errorf("to who was away: %q", got)
 		}
 		time.Sleep(time.Minute)
@@ -130,15 +134,16 @@ func TestChangesAreToldTogetherAndInOrder(t *testing.T) { // P3
 func TestBrowsersAreBoundedAndTheSlowOnesDropped(t *testing.T) { // P3
 	synctest.Test(t, func(t *testing.T) {
 		p, stop := live(t, 2)
+		began := from(p)
 		slow := &browser{ResponseRecorder: httptest.NewRecorder(), hold: make(chan struct{})}
 		slowEnded := make(chan struct{})
 		go func() {
 			defer close(slowEnded)
-			p.Handler().ServeHTTP(slow, httptest.NewRequestWithContext(t.Context(), http.MethodGet, "/live?after=0", nil))
+			p.Handler().ServeHTTP(slow, httptest.NewRequestWithContext(t.Context(), http.MethodGet, from(p), nil))
 		}()
 		synctest.Wait()
-		quick, quickEnded := look(t.Context(), p, "/live?after=0")
-		third, thirdEnded := look(t.Context(), p, "/live?after=0")
+		quick, quickEnded := look(t.Context(), p, from(p))
+		third, thirdEnded := look(t.Context(), p, from(p))
 		<-thirdEnded
 		if third.Code != http.StatusServiceUnavailable || third.Header().Get("Retry-After") == "" {
 			t.Errorf("one too many: %d", third.Code)
@@ -150,7 +155,7 @@ func TestBrowsersAreBoundedAndTheSlowOnesDropped(t *testing.T) { // P3
 		if got := strings.Count(quick.got(), "event: changed"); got != 20 {
 			t.Errorf("the quick one was told %d of 20", got)
 		}
-		again, againEnded := look(t.Context(), p, "/live?after=0")
+		again, againEnded := look(t.Context(), p, began)
 		if !strings.Contains(again.got(), "event: missed") {
 			t.Errorf("there is no place for another: %d %q", again.Code, again.got())
 		}
@@ -170,12 +175,32 @@ func TestBrowsersAreBoundedAndTheSlowOnesDropped(t *testing.T) { // P3
 	})
 }
 
+// What another process has told, one of before a restart or one beside this, says
+// nothing of what this one has: a browser that comes from there looks anew, also if
+// both have told as much.
+func TestABrowserOfAnotherProcessLooksAnew(t *testing.T) { // P3
+	synctest.Test(t, func(t *testing.T) {
+		before, stopBefore := live(t, 1)
+		after, stopAfter := live(t, 1)
+		before.Live.Publish(changed("a"))
+		after.Live.Publish(changed("b"))
+		time.Sleep(time.Second)
+		b, ended := look(t.Context(), after, from(before))
+		if !strings.Contains(b.got(), "event: missed") {
+			t.Errorf("it is told %q", b.got())
+		}
+		stopBefore()
+		stopAfter()
+		<-ended
+	})
+}
+
 // A browser comes again before its sign-in is too long ago.
 func TestAStreamEndsAfterTenMinutes(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p, stop := live(t, 2)
 		began := time.Now()
-		_, ended := look(t.Context(), p, "/live?after=0")
+		_, ended := look(t.Context(), p, from(p))
 		<-ended
 		if took := time.Since(began); took != 10*time.Minute {
 			t.Errorf("after %v", took)
@@ -198,7 +223,7 @@ func BenchmarkHundredBrowsers(b *testing.B) {
 	server := httptest.NewServer(p.Handler())
 	told := make(chan struct{}, 100)
 	for range 100 {
-		r, err := http.Get(server.URL + "/live?after=0")
+		r, err := http.Get(server.URL + from(p))
 		if err != nil {
 			b.Fatal(err)
 		}
