@@ -62,6 +62,10 @@ func (c *clearing) waits() <-chan struct{} {
 func (c *clearing) take() map[string]dealtWith {
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	select {
+	case <-c.more: // what was added since more was seen is taken too
+	default:
+	}
 	taken := c.meant
 	c.meant = map[string]dealtWith{}
 	return taken
