@@ -79,6 +79,7 @@ func (d Declared) declaration() (message.Declaration, error) {
 		}
 	}
 	m.Attempts, m.BackoffMin, m.BackoffMax = d.Attempts, d.BackoffMin, d.BackoffMax
+	m.Prompt = true // D3, D4: request and reply end with the call's context
 	return m, nil
 }
 

@@ -45,7 +45,7 @@ func TestATaskMayHaveSeveralSteps(t *testing.T) {
 		t.Fatal(err)
 	}
 	wantDeclared := message.Declaration{
-		Type: "customer.welcome", KeyWindow: time.Hour, Timeout: 20 * time.Second, Attempts: 1,
+		Type: "customer.welcome", KeyWindow: time.Hour, Timeout: 20 * time.Second, Attempts: 1, Prompt: true,
 		Steps: []message.Step{
 			{Name: "customer", Keyed: true, KeyWindow: 48 * time.Hour, Timeout: 10 * time.Second},
 			{Name: "letter", Timeout: 20 * time.Second},

@@ -31,6 +31,11 @@ type Declaration struct {
 	BackoffMin time.Duration
 	BackoffMax time.Duration
 	Steps      []Step // none: the task is one call
+
+	// Prompt says that Call has returned a moment after its context ended, whatever
+	// the other side does. Only such a call may hold its delivery; any other is made
+	// in a goroutine of its own, so that it can be left behind.
+	Prompt bool
 }
 
 // Step is one of several calls that a task makes, one after the other. Its result

@@ -191,6 +191,12 @@ var ofWork = []variant{
 		"worker.TestAClaimThatBeganKeylessKeepsItsRules",
 	},
 	{
+		"C8 W3", "a prompt call goes on although the process stops", "worker/call.go",
+		`		defer context.AfterFunc(ctx, func() { end(context.Cause(ctx)) })()
+`, ``,
+		"worker.TestAStopGivesTheClaimBack",
+	},
+	{
 		"W1", "the result of a keyless step is not kept", "worker/call.go",
 		`	return lease.StepDone(ctx, step.Name, r)`, `	_ = r
 	return nil`,

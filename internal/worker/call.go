@@ -150,6 +150,10 @@ func (w *Worker) callWithin(ctx context.Context, lease *claim.Lease, j *job, c m
 	if ctx.Err() != nil {
 		end(context.Cause(ctx)) // before the handler begins
 	}
+	if j.declared.Prompt {
+		defer context.AfterFunc(ctx, func() { end(context.Cause(ctx)) })()
+		return outcome{Outcome: fit(w.guarded(within, j, c))}
+	}
 	done := make(chan message.Outcome, 1)
 	w.calls.Go(func() { done <- fit(w.guarded(within, j, c)) })
 	select {

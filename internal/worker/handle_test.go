@@ -51,7 +51,7 @@ func TestAnEventThatIsNotTakenIsToldByTheNextDelivery(t *testing.T) { // D1
 // The process stops while the downstream works: the call is cancelled, the claim
 // given back, and the next delivery calls again under the same key.
 func TestAStopGivesTheClaimBack(t *testing.T) { // C8 W3
-	inBubble(t, func(t *testing.T, b *bench) {
+	inBothWays(t, func(t *testing.T, b *bench) {
 		ctx, stop := context.WithCancelCause(t.Context())
 		stopping := errors.New("stopping")
 		answer := b.answer
@@ -60,7 +60,11 @@ func TestAStopGivesTheClaimBack(t *testing.T) { // C8 W3
 			<-ctx.Done()
 			return message.Outcome{Effect: message.EffectUnknown, Retry: true, Description: context.Cause(ctx).Error()}
 		}
+		begun := time.Now()
 		s := b.deliver(ctx, 1)
+		if took := time.Since(begun); took >= b.declared.Timeout {
+			t.Errorf("it took %v, want the call to end when the process stops", took)
+		}
 		c := b.stands()
 		if s.Action != message.CopyLater || !c.Released || c.Starts != 0 || c.Answered != 1 {
 			t.Errorf("%s; released %t, starts %d, answered %d, want it put off, given back, and one answer lost", s.Action, c.Released, c.Starts, c.Answered)
@@ -76,7 +80,7 @@ func TestAStopGivesTheClaimBack(t *testing.T) { // C8 W3
 // Another takes the claim over during the call: the call is told to end, what it
 // brought is not recorded, and the message waits for what the other one does.
 func TestACallEndsWithItsLeaseAndItsResultDoesNotCount(t *testing.T) { // C4 C5 W2
-	inBubble(t, func(t *testing.T, b *bench) {
+	inBothWays(t, func(t *testing.T, b *bench) {
 		fingerprint, err := claim.Fingerprint("t", jsontext.Value(`{}`))
 		if err != nil {
 			t.Fatal(err)

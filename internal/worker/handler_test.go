@@ -16,10 +16,23 @@ import (
 
 // What handlers in Go may do that declared ones cannot.
 
+// inBothWays runs a test with a handler that has a goroutine of its own, and with
+// one that declares that it needs none.
+func inBothWays(t *testing.T, test func(t *testing.T, b *bench)) {
+	for _, prompt := range []bool{false, true} {
+		t.Run(fmt.Sprintf("prompt %t", prompt), func(t *testing.T) {
+			inBubble(t, func(t *testing.T, b *bench) {
+				b.declared.Prompt = prompt
+				test(t, b)
+			})
+		})
+	}
+}
+
 func TestAHandlerThatPanicsEndsItsOwnCallAlone(t *testing.T) { // W1 W2 C8
 	for _, keyed := range []bool{true, false} {
 		t.Run(fmt.Sprintf("keyed %t", keyed), func(t *testing.T) {
-			inBubble(t, func(t *testing.T, b *bench) {
+			inBothWays(t, func(t *testing.T, b *bench) {
 				if !keyed {
 					b.keyless()
 				}
