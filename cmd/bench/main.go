@@ -27,12 +27,14 @@ import (
 	"slices"
 	"syscall"
 
+	"oneeffect/cmd/internal/process"
 	"oneeffect/measure"
 )
 
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
+	process.TuneGC(os.Environ()) // as the programs whose parts are measured in this process
 	do := run
 	if slices.Equal(os.Args[1:], []string{collectCommand}) {
 		do = func(ctx context.Context, _ []string, stdout, _ io.Writer) error { return collect(ctx, stdout) }

@@ -32,6 +32,7 @@ import (
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
+	process.TuneGC(os.Environ())
 	if err := run(ctx, os.Args[1:], os.Environ(), os.Stdout, os.Stderr); err != nil && !errors.Is(err, process.ErrUsage) {
 		fmt.Fprintln(os.Stderr, "orchestrator:", err)
 		os.Exit(1)
