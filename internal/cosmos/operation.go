@@ -70,6 +70,16 @@ func (o *operation) attempted(response *http.Response, err error) error {
 	return err
 }
 
+// rolledBack takes down what a batch was rolled back for, which stands in the body of
+// its 207, and says whether that is throttling. No policy of the SDK looks there.
+func (o *operation) rolledBack(r refusal) (throttled bool) {
+	o.status = r.status
+	if throttled = r.status == http.StatusTooManyRequests; throttled {
+		o.throttled++
+	}
+	return throttled
+}
+
 // definite tells statuses that say: not applied. Success is none of them, since
 // an operation that ends in an error although it was answered with success could
 // not read the answer; 207 is a batch that was rolled back.
@@ -121,6 +131,9 @@ func (d *Database) do(ctx context.Context, o *operation, send func(context.Conte
 	defer cancel()
 	began, measured := d.meters.begin(ctx, o)
 	err = send(context.WithValue(ctx, operationKey{}, o), c)
+	if rolledBack, ok := errors.AsType[refusal](err); ok && o.rolledBack(rolledBack) && d.options.Throttled != nil {
+		d.options.Throttled()
+	}
 	if measured {
 		d.meters.measure(ctx, o, began)
 	}

@@ -158,6 +158,53 @@ func TestThrottledAttemptsAndRefusedBatchesAreCounted(t *testing.T) { // K8
 	})
 }
 
+// A batch that was rolled back is answered with 207, and what for stands in its body.
+// Throttled is throttled: the process is told, and the status is that of the operation.
+func TestABatchThatWasRolledBackCountsAsWhatItWasRolledBackFor(t *testing.T) { // K8
+	for _, test := range []struct {
+		results         string
+		want            map[string]int
+		told, throttled int
+	}{
+		{`[{"statusCode":424},{"statusCode":429}]`, map[string]int{"execute_batch 429": 2}, 2, 2},
+		{`[{"statusCode":424},{"statusCode":413}]`, map[string]int{"execute_batch 413": 2}, 0, 0},
+		{`[{"statusCode":409},{"statusCode":424}]`, map[string]int{"execute_batch 409": 2}, 0, 0},
+	} {
+		t.Run(test.results, func(t *testing.T) {
+			w := newWorld(t)
+			reader, told := sdkmetric.NewManualReader(), 0
+			db := w.open(func(o *cosmos.Options) {
+				o.Meter = sdkmetric.NewMeterProvider(sdkmetric.WithReader(reader)).Meter("test")
+				o.Throttled = func() { told++ }
+			})
+			defer db.Close()
+			rolledBack := answer(http.StatusMultiStatus, "", test.results)
+			w.wire.cut(func(r *http.Request) (*http.Response, error) {
+				response, err := rolledBack(r)
+				if response != nil {
+					response.Header.Set("X-Ms-Request-Charge", "1")
+				}
+				return response, err
+			})
+			e, entry := sampleExecution("e1")
+			if _, err := db.Executions().Create(t.Context(), e, entry); err == nil {
+				t.Error("an execution was created by a batch that was rolled back")
+			}
+			if _, err := db.Inventory().Begin(t.Context(), "sku-42", sold(receipt.OutcomeApplied), receipt.Item{Stock: 97, Version: 10}); err == nil {
+				t.Error("a pair was written by a batch that was rolled back")
+			}
+			if told != test.told {
+				t.Errorf("told of %d refusals, want %d", told, test.told)
+			}
+			wantMeasured(t, reader, test.want)
+			seen := measured(t, reader)
+			if got := seen["oneeffect.cosmos.throttled execute_batch 429 inventory"] + seen["oneeffect.cosmos.throttled execute_batch 429 executions"]; got != test.throttled {
+				t.Errorf("%d attempts were throttled, want %d: %v", got, test.throttled, seen)
+			}
+		})
+	}
+}
+
 // wantMeasured wants so many operations, by name and status, and no others.
 func wantMeasured(t *testing.T, reader sdkmetric.Reader, want map[string]int) {
 	t.Helper()
