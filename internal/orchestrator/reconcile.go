@@ -91,7 +91,7 @@ func (r *reconciler) lookAtDeadLetters(ctx context.Context) error {
 		}
 		for _, d := range page {
 			err := r.lookAtDeadLetter(ctx, d)
-			if errors.Is(err, message.ErrRefused) { // no later look will see more
+			if errors.Is(err, message.ErrRefused) || errors.Is(err, errLaterRun) { // the next look will see no more
 				r.Log.LogAttrs(ctx, slog.LevelWarn, "reconcile", slog.String("message", d.MessageID), slog.Any("err", err))
 			} else if err != nil {
 				return fmt.Errorf("dead letter %s: %w", d.MessageID, err)
@@ -107,6 +107,11 @@ func (r *reconciler) lookAtDeadLetters(ctx context.Context) error {
 
 // innocent are the reasons that say nothing about an execution.
 var innocent = []string{message.IdempotencyKeyReused, message.InvalidMessage, message.TooOld}
+
+// errLaterRun: a replica does not know the run yet, or nobody does, as after a restore of
+// the store. Whichever it is, those behind it do not wait, and it is looked at again when
+// all are.
+var errLaterRun = errors.New("it is of a run that has not begun")
 
 // lookAtDeadLetter takes a dead letter for a hint (E4). One that nobody can read is
 // none of ours, whatever execution it names: that one is looked at as if it were
@@ -141,7 +146,7 @@ func (r *reconciler) lookAtDeadLetter(ctx context.Context, d DeadLetter) error {
 	case task.Run < e.Run:
 		return nil
 	case task.Run > e.Run:
-		return fmt.Errorf("load %s: %w: it is of run %d, which a replica does not know yet", e.ExecutionID, message.ErrTransient, task.Run)
+		return fmt.Errorf("load %s: %w: %d, and not %d", e.ExecutionID, errLaterRun, task.Run, e.Run)
 	}
 	asked, err := claim.Fingerprint(task.Type, task.Payload)
 	if err != nil || asked != stands.Execution.Request {

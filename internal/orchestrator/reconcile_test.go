@@ -223,6 +223,24 @@ func TestATaskIsSentAgainAtDoublingAgesAndByOneOfSeveral(t *testing.T) { // E5
 	})
 }
 
+// A dead letter of a run that its execution does not know, as after a restore of the
+// store, keeps none of those behind it waiting.
+func TestADeadLetterThatNothingFitsKeepsNoOtherWaiting(t *testing.T) { // E4
+	inBubble(t, func(t *testing.T, b *bench) {
+		b.runs(t, "restored", 1)
+		b.runs(t, "82f3", 1)
+		b.bury(t, "restored", 5, "MaxDeliveryCountExceeded")
+		b.bury(t, "82f3", 1, "MaxDeliveryCountExceeded")
+		b.reconcileFor(t, oneRound)
+		if s := b.load(t, "82f3").Execution.Status; s != execution.Failed {
+			t.Errorf("it is %s, want the dead letter behind the other seen", s)
+		}
+		if s := b.load(t, "restored").Execution.Status; s != execution.Running {
+			t.Errorf("what was restored is %s", s)
+		}
+	})
+}
+
 // All of them have read that it was never sent again before the first one counts.
 func TestOfSeveralProcessesAtOnceOneSendsAgain(t *testing.T) { // E5
 	inBubble(t, func(t *testing.T, b *bench) {

@@ -146,6 +146,11 @@ var ofExecutions = []variant{
 		"orchestrator.TestAnOldExecutionIsEndedByItsClaimOrSentAgain",
 	},
 	{
+		"E4", "a dead letter that nothing fits keeps the others waiting", "orchestrator/reconcile.go",
+		`errors.Is(err, message.ErrRefused) || errors.Is(err, errLaterRun) {`, `errors.Is(err, message.ErrRefused) {`,
+		"orchestrator.TestADeadLetterThatNothingFitsKeepsNoOtherWaiting",
+	},
+	{
 		"E5", "every process sends again", "orchestrator/reconcile.go",
 		`	if errors.Is(err, message.ErrExists) || errors.Is(err, message.ErrConflict) {
 		return nil // another process counts it, and sends
