@@ -38,5 +38,6 @@
 //	    cut off. The dead letters of both are removed, best effort.
 //	E8  A cancel takes the version that was seen. The execution ends first, and then,
 //	    best effort, its claim. Of an orchestration the parts are cancelled, and those
-//	    that have not begun never will.
+//	    that have not begun never will; where that was cut off, the relay and the
+//	    reconciler go on.
 package orchestrator

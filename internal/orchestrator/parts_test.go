@@ -246,6 +246,46 @@ func TestTheRelayCancelsThePartsOfWhatWasCancelled(t *testing.T) { // E8 E6
 	})
 }
 
+// Whoever cancelled it died, and no entry is left that the relay could meet: a part
+// that is old is cancelled with its whole, and not sent again.
+func TestTheReconcilerCancelsThePartsOfWhatWasCancelled(t *testing.T) { // E8 E5
+	inBubble(t, func(t *testing.T, b *bench) {
+		ids := b.several(t, 4)
+		b.claims(t, ids[1], completed)
+		b.claims(t, ids[2], waits)
+		sent := len(b.tasks(t))
+		stands := b.load(t, "82f3")
+		change, _, err := execution.Cancel(stands.Execution, execution.Operator{Name: "ada", Reason: "no more"}, time.Now().UTC())
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := b.Store.Change(t.Context(), "82f3", change, stands.ETag); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(b.ReconcileAge)
+		b.reconcileFor(t, oneRound)
+		for i, id := range ids {
+			want := execution.Cancelled
+			if i == 1 {
+				want = execution.Completed // it had its effect before
+			}
+			e := b.load(t, id).Execution
+			if e.Status != want {
+				t.Errorf("%s is %s, want %s", id, e.Status, want)
+			}
+			if last := e.History[len(e.History)-1]; want == execution.Cancelled && (last.By != "ada" || last.Detail != "no more") {
+				t.Errorf("%s: %+v", id, last)
+			}
+		}
+		if c := b.claim(t, ids[0]); c.Status != claim.Cancelled {
+			t.Errorf("the claim of %s is %s: somebody may run it", ids[0], c.Status)
+		}
+		if again := len(b.sent) - sent; again > 0 {
+			t.Errorf("%d tasks were sent again", again)
+		}
+	})
+}
+
 // An execution that had the id of a part before is somebody else's.
 func TestCancellingTheWholeLeavesWhoeverHadAPartsIDBefore(t *testing.T) { // E8 C7
 	inBubble(t, func(t *testing.T, b *bench) {

@@ -212,10 +212,32 @@ func (r *reconciler) lookAtOldOne(ctx context.Context, id string) error {
 		return r.rejoin(ctx, stands)
 	}
 	found, err := r.look(ctx, stands, "")
-	if err != nil || found != claim.FoundNobody {
+	if err != nil || found == claim.FoundDone || found == claim.FoundOver {
 		return err
 	}
+	if cancelled, err := r.cancelWithWhole(ctx, stands.Execution); err != nil || cancelled {
+		return err
+	}
+	if found != claim.FoundNobody {
+		return nil
+	}
 	return r.redispatch(ctx, stands)
+}
+
+// cancelWithWhole goes on with the cancel of an orchestration where it was cut off: a
+// part of it that still runs is cancelled too (E8).
+func (r *reconciler) cancelWithWhole(ctx context.Context, part execution.Execution) (cancelled bool, err error) {
+	if part.Orchestration == "" {
+		return false, nil
+	}
+	whole, err := r.Store.Load(ctx, part.Orchestration)
+	if errors.Is(err, message.ErrNotFound) {
+		return false, nil // not at this replica, or older than the store keeps
+	}
+	if err != nil || whole.Execution.Status != execution.Cancelled {
+		return false, err
+	}
+	return true, r.cancelPart(ctx, whole.Execution, part.ExecutionID, whole.Execution.CancelledBy())
 }
 
 // lookAtFailed looks whether a FAILED execution's claim is COMPLETED (E4): an

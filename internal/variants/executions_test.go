@@ -59,6 +59,11 @@ var ofExecutions = []variant{
 		"orchestrator.TestACancelThatMeetsTheFanOutCancelsEveryPart",
 	},
 	{
+		"E8", "parts whose cancel was cut off run on", "orchestrator/reconcile.go",
+		`	if err != nil || whole.Execution.Status != execution.Cancelled {`, `	if err != nil || whole.Execution.Status != execution.Failed {`,
+		"orchestrator.TestTheReconcilerCancelsThePartsOfWhatWasCancelled",
+	},
+	{
 		"E8", "whoever had a part's id before is cancelled with the whole", "orchestrator/join.go",
 		`		if stands.Orchestration != e.ExecutionID {`, `		if stands.Orchestration != e.ExecutionID && stands.Orchestration != "" {`,
 		"orchestrator.TestCancellingTheWholeLeavesWhoeverHadAPartsIDBefore",
@@ -141,14 +146,17 @@ var ofExecutions = []variant{
 		"orchestrator.TestADeadLetterIsNotForgottenWhileTheStoreIsAway",
 	},
 	{
-		"E5", "what is alive is sent again too", "orchestrator/reconcile.go",
-		`if err != nil || found != claim.FoundNobody {`, `if err != nil || found == claim.FoundDone {`,
-		"orchestrator.TestAnOldExecutionIsEndedByItsClaimOrSentAgain",
-	},
-	{
 		"E4", "a dead letter that nothing fits keeps the others waiting", "orchestrator/reconcile.go",
 		`errors.Is(err, message.ErrRefused) || errors.Is(err, errLaterRun) {`, `errors.Is(err, message.ErrRefused) {`,
 		"orchestrator.TestADeadLetterThatNothingFitsKeepsNoOtherWaiting",
+	},
+	{
+		"E5", "what is alive is sent again too", "orchestrator/reconcile.go",
+		`	if found != claim.FoundNobody {
+		return nil
+	}
+	return r.redispatch(ctx, stands)`, `	return r.redispatch(ctx, stands)`,
+		"orchestrator.TestAnOldExecutionIsEndedByItsClaimOrSentAgain",
 	},
 	{
 		"E5", "every process sends again", "orchestrator/reconcile.go",
