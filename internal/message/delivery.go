@@ -13,6 +13,7 @@ type Delivery struct {
 	CorrelationID string
 	Body          []byte
 	Count         int           // 1 on the first delivery
+	InVain        int           // of how many deliveries in a row, before this one, nothing came; see Settlement
 	Sequence      int64         // the broker's number of this message
 	Taken         time.Time     // broker time when the lock was taken: LockedUntil less the lock's duration
 	Received      time.Time     // this process's clock at that moment, or a little later
@@ -30,6 +31,7 @@ func (d Delivery) BrokerNow() time.Time {
 type Settlement struct {
 	Action      Action
 	Delay       time.Duration // CopyLater: how long from now
+	InVain      int           // CopyLater: what the copy's deliveries are told under that name, so that waits can grow
 	Reason      string        // DeadLetter: for machines
 	Description string        // DeadLetter: for people
 }

@@ -13,7 +13,8 @@
 //	    logged, and the redelivery repairs it.
 //	S4  A delayed copy is in the queue before its original is completed, so a
 //	    crash between the two leaves two messages and never none. It spends no
-//	    delivery count. Of a message whose lock is over no copy is made.
+//	    delivery count. Of a message whose lock is over no copy is made. It says how many
+//	    deliveries in a row came to nothing, so that waits can grow.
 //	S5  Run returns when its context has ended and nothing that it started still
 //	    runs. Handlers are asked to stop, with ErrStopping, only when the grace is over.
 //	S6  Whatever the broker refuses, Run goes on: it backs off, says the remedy,

@@ -86,6 +86,43 @@ func TestAHundredCopiesKeepTraceAndIdentityAndSpendNoDelivery(t *testing.T) { //
 	})
 }
 
+// How many deliveries came to nothing in a row is told to the next one, and forgotten
+// after one that did not.
+func TestACopySaysHowManyDeliveriesWereInVain(t *testing.T) { // S4
+	inBubble(t, func(t *testing.T, w *world) {
+		told := []int{1, 2, 0, 1 << 30, 0}
+		deliveries := make(chan message.Delivery, len(told)+1)
+		n := 0
+		stop := w.run(w.receiver(), func(_ context.Context, d message.Delivery) message.Settlement {
+			deliveries <- d
+			if n == len(told) {
+				return message.Done()
+			}
+			s := message.Later(time.Minute)
+			s.InVain = told[n]
+			n++
+			return s
+		})
+		defer stop()
+		s, err := w.client.Sender("tasks")
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := s.Send(t.Context(), w.aTask("82f3")); err != nil {
+			t.Fatal(err)
+		}
+		for i := range len(told) + 1 {
+			want := 0
+			if i > 0 {
+				want = told[i-1]
+			}
+			if d := <-deliveries; d.InVain != want {
+				t.Errorf("delivery %d is told of %d in vain, want %d", i, d.InVain, want)
+			}
+		}
+	})
+}
+
 // What a task is stands in its body. The copy of one that was sent without any
 // correlation, or under another's, bears the task's own name.
 func TestACopyIsNamedAfterTheTaskInItsBody(t *testing.T) { // S4

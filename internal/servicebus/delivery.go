@@ -55,6 +55,9 @@ func newDelivery(m *azservicebus.ReceivedMessage, received time.Time) *delivery 
 	if m.SequenceNumber != nil {
 		d.Sequence = *m.SequenceNumber
 	}
+	if n, ok := m.ApplicationProperties[inVain].(int64); ok {
+		d.InVain = int(max(n, 0))
+	}
 	d.Body, d.poison = bodyOf(m)
 	return d
 }

@@ -5,6 +5,7 @@ import (
 	"crypto/rand"
 	"errors"
 	"fmt"
+	"maps"
 	"strings"
 	"time"
 
@@ -43,7 +44,7 @@ func (p *pump) settle(ctx context.Context, stopping <-chan struct{}, d *delivery
 			release()
 			return message.Leave, errLockOver
 		}
-		if err := p.copyLater(ctx, d, s.Delay); err != nil {
+		if err := p.copyLater(ctx, d, s); err != nil {
 			release()
 			return message.Leave, err
 		}
@@ -80,23 +81,36 @@ func (p *pump) hold(stopping <-chan struct{}, d *delivery, delay time.Duration) 
 	}
 }
 
+// inVain is the property of a copy that says how many deliveries in a row came to
+// nothing. A wait is made of it, and nothing else; whoever sends may say what he likes.
+const inVain = "oneeffect-in-vain"
+
 // copyLater puts a copy into the queue, visible after the delay by the broker's
-// clock. It is the same message in everything but its id: a second one of that
-// would be dropped as a duplicate. While it is sent the original is still ours.
-func (p *pump) copyLater(ctx context.Context, d *delivery, delay time.Duration) error {
+// clock. It is the same message in everything but its id, a second one of that being
+// dropped as a duplicate, and the count of what was in vain. While it is sent the
+// original is still ours.
+func (p *pump) copyLater(ctx context.Context, d *delivery, s message.Settlement) error {
 	sender, err := p.Client.Sender(p.Queue)
 	if err != nil {
 		return err
 	}
 	id := d.copyID()
-	at := d.BrokerNow().Add(delay)
+	at := d.BrokerNow().Add(s.Delay)
+	properties := maps.Clone(d.sdk.ApplicationProperties)
+	delete(properties, inVain)
+	if s.InVain > 0 {
+		if properties == nil {
+			properties = make(map[string]any, 1)
+		}
+		properties[inVain] = int64(s.InVain)
+	}
 	err = sender.traced(context.WithoutCancel(ctx), &azservicebus.Message{
 		MessageID:             &id,
 		CorrelationID:         d.sdk.CorrelationID,
 		Subject:               d.sdk.Subject,
 		ContentType:           d.sdk.ContentType,
 		Body:                  d.Body,
-		ApplicationProperties: d.sdk.ApplicationProperties, // read here, never written
+		ApplicationProperties: properties,
 		ScheduledEnqueueTime:  &at,
 	}, d.CorrelationID, true)
 	if err != nil {

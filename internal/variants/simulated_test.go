@@ -105,7 +105,7 @@ var ownOfHistories = []variant{
 	},
 	{
 		promises: "S4", says: "the original is settled without a copy", file: "servicebus/settle.go",
-		good: `		if err := p.copyLater(ctx, d, s.Delay); err != nil {`, broken: `		if err := error(nil); err != nil {`,
+		good: `		if err := p.copyLater(ctx, d, s); err != nil {`, broken: `		if err := error(nil); err != nil {`,
 	},
 	{
 		promises: "E8", says: "a claim that is held is cancelled", file: "claim/examine.go",

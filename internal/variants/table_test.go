@@ -249,8 +249,27 @@ var ofWork = []variant{
 	},
 	{
 		"W3", "waiting spends a delivery", "worker/publish.go",
-		`		return message.Later(v.Wait)`, `		return message.Retry()`,
+		`		return by(message.Later(v.Wait), left)`, `		return message.Retry()`,
 		"worker.TestEveryVerdictHasASettlement",
+	},
+	{
+		"W3", "what comes to nothing comes back as soon as ever", "worker/publish.go",
+		`min(first<<min(inVain, 16), longestDelay)`, `min(first, longestDelay)`,
+		"worker.TestWhatComesToNothingComesBackLaterEveryTime",
+	},
+	{
+		"W3", "a downstream may ask for more time than there is", "worker/worker.go",
+		`	longest = min(longest, max(j.task.NotAfter.Sub(now), time.Second))
+`, ``,
+		"worker.TestNoCopyComesAfterNotAfter",
+	},
+	{
+		"W3", "a run is ended by the deadline of an earlier one", "worker/worker.go",
+		`	if j.task.Run < stands.Run {
+		return j.task.NotAfter
+	}
+	return j.task.Deadline`, `	return j.task.Deadline`,
+		"worker.TestARunIsNotEndedByTheDeadlineOfAnEarlierOne",
 	},
 	{
 		"W3", "unknown answers are not counted", "worker/worker.go",

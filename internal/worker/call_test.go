@@ -125,11 +125,24 @@ func (b *bench) deliver(ctx context.Context, count int) message.Settlement {
 
 func (b *bench) deliverTask(ctx context.Context, task message.Task, count int) message.Settlement {
 	b.t.Helper()
+	return b.Handle(ctx, b.delivery(task, count))
+}
+
+// deliverCopy hands the task to the worker as the copy that a settlement has made of it.
+func (b *bench) deliverCopy(ctx context.Context, task message.Task, of message.Settlement) message.Settlement {
+	b.t.Helper()
+	d := b.delivery(task, 1)
+	d.InVain = of.InVain
+	return b.Handle(ctx, d)
+}
+
+func (b *bench) delivery(task message.Task, count int) message.Delivery {
+	b.t.Helper()
 	m, err := task.Message("82f3", time.Now())
 	if err != nil {
 		b.t.Fatal(err)
 	}
-	return b.Handle(ctx, message.Delivery{MessageID: m.ID, CorrelationID: m.CorrelationID, Body: m.Body, Count: count, Taken: time.Now(), Received: time.Now()})
+	return message.Delivery{MessageID: m.ID, CorrelationID: m.CorrelationID, Body: m.Body, Count: count, Taken: time.Now(), Received: time.Now()}
 }
 
 // afterWrite calls back when a write of the claim was applied and its answer has

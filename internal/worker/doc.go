@@ -17,7 +17,9 @@
 //	    be written by this owner, and within the lease.
 //	W2  A keyed call is made only while the downstream is declared to remember the
 //	    key, and within the lease.
-//	W3  Waiting spends no delivery count, and nothing waits for ever.
+//	W3  Waiting spends no delivery count, and nothing waits for ever: no copy comes after
+//	    notAfter, but for a lease that stands, and what comes to nothing comes back later
+//	    every time.
 //
 // A call is keyed when its handler declares a key and its claim is recorded so. A
 // claim that began without is finished by the rules for none.

@@ -143,6 +143,120 @@ func TestATaskThatNobodyCanJudgeEndsAtNotAfter(t *testing.T) { // W3
 	})
 }
 
+// Neither a store that is out for long nor a worker that waits for a newer one keeps
+// the broker busy with copies: waits double to five minutes, at which end whatever it
+// was is noticed. What has been answered begins anew.
+func TestWhatComesToNothingComesBackLaterEveryTime(t *testing.T) { // W3
+	for _, test := range []struct {
+		what     string
+		taskType string
+		first    time.Duration
+		most     int // copies in an hour
+	}{
+		{"the store is out", "t", 10 * time.Second, 26},
+		{"the type is not known", "of-a-newer-worker", time.Minute, 24},
+	} {
+		t.Run(test.what, func(t *testing.T) {
+			inBubble(t, func(t *testing.T, b *bench) {
+				b.arm(control.Rule{Name: "out", Do: "answer", Status: http.StatusForbidden})
+				task := message.Task{ExecutionID: "82f3", Run: 1, Type: test.taskType, Payload: jsontext.Value(`{}`), Deadline: time.Now().Add(24 * time.Hour), NotAfter: time.Now().Add(24 * time.Hour)}
+				begun, copies, s := time.Now(), 0, message.Settlement{}
+				for last := time.Duration(0); time.Since(begun) < time.Hour; copies++ {
+					s = b.deliverCopy(t.Context(), task, s)
+					if copies == 0 && (s.Delay < test.first*3/4 || s.Delay > test.first*5/4) {
+						t.Errorf("the first copy comes after %v, want about %v", s.Delay, test.first)
+					}
+					if s.Action != message.CopyLater || s.Delay > 5*time.Minute || copies < 3 && s.Delay < last {
+						t.Fatalf("copy %d: %s after %v, the one before after %v", copies, s.Action, s.Delay, last)
+					}
+					last = s.Delay
+					time.Sleep(s.Delay)
+				}
+				if copies > test.most {
+					t.Errorf("%d copies in an hour, want at most %d", copies, test.most)
+				}
+				if err := b.hub.Disarm("out"); err != nil {
+					t.Fatal(err)
+				}
+				task.Type = "t"
+				b.answer = func(context.Context, message.Call) message.Outcome {
+					return message.Outcome{Effect: message.EffectNotApplied, Retry: true, Free: true}
+				}
+				if s = b.deliverCopy(t.Context(), task, s); s.Action != message.CopyLater || s.InVain != 0 {
+					t.Errorf("%s, in vain %d times: want it put off, and nothing in vain", s.Action, s.InVain)
+				}
+			})
+		})
+	}
+}
+
+// Whatever it is that a task waits for: at notAfter it is over.
+func TestNoCopyComesAfterNotAfter(t *testing.T) { // W3 H25
+	const left = 3 * time.Minute
+	for _, test := range []struct {
+		what     string
+		taskType string
+		store    int // what the store answers, if anything
+		outcome  message.Outcome
+	}{
+		{"the downstream asks for two days", "t", 0, message.Outcome{Effect: message.EffectUnknown, Retry: true, After: 48 * time.Hour}},
+		{"the store is out", "t", http.StatusForbidden, message.Outcome{}},
+		{"the type is not known", "of-a-newer-worker", 0, message.Outcome{}},
+	} {
+		t.Run(test.what, func(t *testing.T) {
+			inBubble(t, func(t *testing.T, b *bench) {
+				if test.store != 0 {
+					b.arm(control.Rule{Do: "answer", Status: test.store})
+				}
+				b.answer = func(context.Context, message.Call) message.Outcome { return test.outcome }
+				// The deadline is over: only what is not free is waited for.
+				task := message.Task{ExecutionID: "82f3", Run: 1, Type: test.taskType, Payload: jsontext.Value(`{}`), Deadline: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(left)}
+				s := b.deliverCopy(t.Context(), task, message.Settlement{InVain: 20})
+				if s.Action != message.CopyLater || time.Now().Add(s.Delay).After(task.NotAfter) {
+					t.Fatalf("%s after %v, want a copy within %v", s.Action, s.Delay, time.Until(task.NotAfter))
+				}
+				for deliveries := 0; s.Action == message.CopyLater && deliveries < 5; deliveries++ {
+					time.Sleep(s.Delay)
+					s = b.deliverCopy(t.Context(), task, s)
+				}
+				if late := time.Since(task.NotAfter); s.Action != message.DeadLetter || s.Reason != claim.TooOld || late > time.Minute {
+					t.Errorf("%s %s, %v after notAfter", s.Action, s.Reason, late)
+				}
+			})
+		})
+	}
+}
+
+// A message of an earlier run that was left over may be granted the run of now. Of
+// its deadline it knows nothing: its own is that of a run that is over.
+func TestARunIsNotEndedByTheDeadlineOfAnEarlierOne(t *testing.T) { // W3 E7
+	inBubble(t, func(t *testing.T, b *bench) {
+		b.declared.KeyWindow = 7 * 24 * time.Hour
+		now := time.Now()
+		first := message.Task{ExecutionID: "82f3", Run: 1, Type: "t", Payload: jsontext.Value(`{}`), Deadline: now.Add(time.Minute), NotAfter: now.Add(21 * 24 * time.Hour)}
+		b.answer = func(context.Context, message.Call) message.Outcome {
+			return message.Outcome{Effect: message.EffectNotApplied, Description: "422"}
+		}
+		if s := b.deliverTask(t.Context(), first, 1); s.Action != message.DeadLetter {
+			t.Fatalf("%s, want run 1 failed", s.Action)
+		}
+		time.Sleep(time.Hour)
+		second := first
+		second.Run, second.Deadline = 2, time.Now().Add(24*time.Hour)
+		b.answer = func(context.Context, message.Call) message.Outcome {
+			return message.Outcome{Effect: message.EffectNotApplied, Retry: true, Free: true, After: 10 * time.Minute}
+		}
+		s := b.deliverTask(t.Context(), second, 1)
+		time.Sleep(s.Delay)
+		if s = b.deliverTask(t.Context(), first, 2); s.Action != message.CopyLater || s.Delay != 10*time.Minute {
+			t.Errorf("%s %s after %v, want run 2 put off for as long as was asked", s.Action, s.Reason, s.Delay)
+		}
+		if stands := b.stands(); stands.Status != claim.InProgress || stands.Run != 2 || !stands.Released {
+			t.Errorf("the claim is %s of run %d, released %t", stands.Status, stands.Run, stands.Released)
+		}
+	})
+}
+
 // A downstream that never does what is asked: every way of waiting for it ends.
 func TestNothingIsTriedForEver(t *testing.T) { // C8 W3
 	for _, test := range []struct {

@@ -11,10 +11,13 @@ import (
 	"oneeffect/internal/message"
 )
 
-// Waits that no handler declares.
+// Waits that no handler declares. The first two double with every delivery in a row that
+// came to nothing: an outage of an hour costs a task some twenty copies, and its end is
+// noticed within five minutes.
 const (
 	unknownTypeDelay = time.Minute      // for a worker that knows the type
 	retryDelay       = 10 * time.Second // after an error of claim store or topic
+	longestDelay     = 4 * time.Minute  // before jitter
 )
 
 // publish tells the orchestrator how the execution's claim ended; a verdict that
@@ -65,9 +68,10 @@ func eventFor(t message.Task, v claim.Verdict) (message.Event, bool) {
 }
 
 // settlementFor is the one place where verdicts and errors become what the
-// broker is asked to do. tooOld says that the task is past notAfter.
-func settlementFor(v claim.Verdict, err error, tooOld bool) message.Settlement {
-	if err != nil && tooOld {
+// broker is asked to do. left is the time to notAfter, inVain how many deliveries before
+// this one came to nothing.
+func settlementFor(v claim.Verdict, err error, left time.Duration, inVain int) message.Settlement {
+	if err != nil && left < 0 {
 		// A store or a topic that refuses for ever must not be asked for ever (W3). What
 		// became of the task stands in the claim, if anywhere, and is not said here (D1).
 		return message.Reject(claim.TooOld, "past notAfter, and still: "+err.Error())
@@ -75,19 +79,35 @@ func settlementFor(v claim.Verdict, err error, tooOld bool) message.Settlement {
 	if err != nil {
 		// Nothing is known to be wrong with the task: another delivery finds out, and
 		// no delivery count is spent on an outage.
-		return message.Later(jitter(retryDelay))
+		return again(retryDelay, left, inVain)
 	}
 	switch v.Kind {
 	case claim.Done, claim.Withdrawn:
 		return message.Done()
 	case claim.Busy:
-		return message.Later(v.Wait)
+		return by(message.Later(v.Wait), left)
 	case claim.Over:
 		return message.Reject(v.Claim.Failure.Reason, v.Claim.Failure.Description)
 	case claim.Refused:
 		return message.Reject(v.Reason, refusals[v.Reason])
 	}
 	return message.Settlement{} // a verdict without a row is a bug: the message's lock expires, and the log says why
+}
+
+// again has a copy come of a delivery that came to nothing, later every time.
+func again(first, left time.Duration, inVain int) message.Settlement {
+	s := message.Later(jitter(min(first<<min(inVain, 16), longestDelay)))
+	s.InVain = inVain + 1
+	return by(s, left)
+}
+
+// by has a copy come at notAfter at the latest, where everything ends but a lease that
+// still stands (H25).
+func by(s message.Settlement, left time.Duration) message.Settlement {
+	if left >= 0 {
+		s.Delay = max(min(s.Delay, left), time.Second)
+	}
+	return s
 }
 
 var refusals = map[string]string{

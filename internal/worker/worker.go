@@ -63,7 +63,7 @@ func (w *Worker) Handle(ctx context.Context, d message.Delivery) message.Settlem
 	if err == nil {
 		err = w.publish(ctx, job, verdict) // 11
 	}
-	settlement := settlementFor(verdict, err, d.BrokerNow().After(job.task.NotAfter)) // 11, carried out when Handle has returned
+	settlement := settlementFor(verdict, err, job.task.NotAfter.Sub(d.BrokerNow()), d.InVain) // 11, carried out when Handle has returned
 	w.told(ctx, verdict, settlement, err)
 	w.tell(ctx, job, o, verdict, settlement, err)
 	return settlement
@@ -119,9 +119,10 @@ func (w *Worker) open(d message.Delivery) (*job, *message.Settlement) {
 	handler, known := w.Handlers[task.Type]
 	if !known {
 		// A rolling deploy: a newer worker may know it. Past notAfter nobody will.
-		s := message.Later(unknownTypeDelay)
+		left := task.NotAfter.Sub(d.BrokerNow())
+		s := again(unknownTypeDelay, left, d.InVain)
 		s.Reason, s.Description = "UnknownTaskType", fmt.Sprintf("no handler for task type %q here: declare one, or wait for a worker that has it", task.Type)
-		if d.BrokerNow().After(task.NotAfter) {
+		if left < 0 {
 			s = message.Reject(claim.TooOld, s.Description)
 		}
 		return nil, &s
@@ -203,7 +204,7 @@ func (w *Worker) write(ctx context.Context, lease *claim.Lease, j *job, o outcom
 	// Before the deadline: a replay asks for an assertion after this reason only.
 	case keyed && claim.WindowPassed(stands.FirstCallAt, now.Add(j.declared.Timeout), j.declared.KeyWindow, w.KeyMargin):
 		return lease.Fail(ctx, claim.Failure{Reason: claim.KeyWindowPassed, Description: o.Description, Outcome: claim.EffectUnknown})
-	case o.Free && now.After(j.task.Deadline):
+	case o.Free && now.After(j.deadline(stands)):
 		return lease.Fail(ctx, claim.Failure{Reason: claim.DeadlinePassed, Description: o.Description, Outcome: effectOf(stands, o)})
 	case !o.Free && stands.Answered+1 >= j.declared.Attempts:
 		return lease.Fail(ctx, claim.Failure{Reason: claim.AttemptsExhausted, Description: o.Description, Outcome: effectOf(stands, o)})
@@ -222,12 +223,23 @@ func (w *Worker) release(ctx context.Context, lease *claim.Lease, j *job, o outc
 	return claim.Verdict{Kind: claim.Busy, Wait: wait, Claim: lease.Claim()}, nil
 }
 
-// longestWait bounds what a downstream may ask for (Retry-After): by the deadline,
-// when the task ends in any case, and by the last moment at which a call, and all
+// deadline ends the free waiting of the claim's run. A message of an earlier run, which
+// was left over and is granted this one, brings that run's deadline, which says nothing
+// of this one: then notAfter does.
+func (j *job) deadline(stands claim.Claim) time.Time {
+	if j.task.Run < stands.Run {
+		return j.task.NotAfter
+	}
+	return j.task.Deadline
+}
+
+// longestWait bounds what a downstream may ask for (Retry-After): by the deadline and
+// by notAfter, when the task ends in any case, and by the last moment at which a call, and all
 // that precedes it, fits into the key window. There it is tried once more, sooner
 // than was asked; after it, it never would be.
 func (w *Worker) longestWait(j *job, stands claim.Claim, now time.Time) time.Duration {
-	longest := max(j.task.Deadline.Sub(now), j.declared.BackoffMax)
+	longest := max(j.deadline(stands).Sub(now), j.declared.BackoffMax)
+	longest = min(longest, max(j.task.NotAfter.Sub(now), time.Second))
 	if j.keyed(stands) {
 		before := w.KeyMargin + 2*j.declared.Timeout + w.BusyWait + w.Claims.Timeout
 		if last := stands.FirstCallAt.Add(j.declared.KeyWindow - before).Sub(now); last >= time.Second {

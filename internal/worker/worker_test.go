@@ -35,12 +35,12 @@ func TestEveryVerdictHasASettlement(t *testing.T) { // D1 W3
 		// A verdict that nobody thought of decides nothing.
 		{claim.Verdict{}, nil, 0, ""},
 	} {
-		got := settlementFor(test.verdict, test.err, false)
+		got := settlementFor(test.verdict, test.err, time.Hour, 0)
 		if got.Action != test.want || got.Reason != test.reason {
 			t.Errorf("%v, %v: %v %q, want %v %q", test.verdict.Kind, test.err, got.Action, got.Reason, test.want, test.reason)
 		}
 		// Past notAfter nothing else changes; but whoever does not answer is asked no more.
-		late := settlementFor(test.verdict, test.err, true)
+		late := settlementFor(test.verdict, test.err, -time.Hour, 0)
 		if test.err != nil {
 			if late.Action != message.DeadLetter || late.Reason != claim.TooOld {
 				t.Errorf("%v, %v past notAfter: %v %q, want it dead-lettered as %s", test.verdict.Kind, test.err, late.Action, late.Reason, claim.TooOld)
