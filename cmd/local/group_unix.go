@@ -12,6 +12,7 @@ import (
 // inGroupOfItsOwn keeps the terminal's Ctrl-C from reaching the child.
 func inGroupOfItsOwn(cmd *exec.Cmd) {
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	endsWithUs(cmd.SysProcAttr)
 }
 
 // stopped stops the child by SIGSTOP and returns when it stands still: the signal

@@ -24,13 +24,26 @@ import (
 )
 
 func main() {
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	defer stop()
-	err := run(ctx, os.Args[1:], os.Stdout, os.Stderr)
+	err := run(untilStopped(), os.Args[1:], os.Stdout, os.Stderr)
 	if err != nil && !errors.Is(err, flag.ErrHelp) {
 		fmt.Fprintln(os.Stderr, "local:", err)
 		os.Exit(1)
 	}
+}
+
+// untilStopped ends with the first Ctrl-C or SIGTERM. Before it does, signals are what
+// they are by default again: the second one ends this process, which is still waiting
+// for its children, at once.
+func untilStopped() context.Context {
+	ctx, stop := context.WithCancel(context.Background())
+	signals := make(chan os.Signal, 1)
+	signal.Notify(signals, os.Interrupt, syscall.SIGTERM)
+	go func() { // for as long as the process lives
+		<-signals
+		signal.Stop(signals)
+		stop()
+	}()
+	return ctx
 }
 
 const usage = "give a command: up (everything, until Ctrl-C), demo (the fourteen arrows), evidence (the receipt probes), crash (the crash matrix), soak (load, kills and faults) or drill (scaling out and in under load); -h after it lists its flags"

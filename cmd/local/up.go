@@ -54,7 +54,7 @@ func up(ctx context.Context, bin string, args []string, stdout, stderr io.Writer
 	defer release()
 	s := &system{bin: bin, dir: logs}
 	defer func() {
-		fmt.Fprintln(stdout, "stopping; a call that has begun may end first")
+		fmt.Fprintln(stdout, "stopping; a call that has begun may end first, Ctrl-C again ends everything at once")
 		s.stop()
 		fmt.Fprintln(stdout, "stopped")
 	}()
