@@ -27,9 +27,30 @@ func looks(minutes, rise float64) []vital {
 	var seen []vital
 	for at := time.Duration(0); at.Minutes() < minutes; at += time.Second {
 		up := rise * at.Minutes()
-		seen = append(seen, vital{at, 40 + 20*chance.Float64() + up, 2e6 + 5e5*chance.Float64(), 3e7})
+		seen = append(seen, vital{at, 40 + 20*chance.Float64() + up, 4, 2e6 + 5e5*chance.Float64(), 3e7})
 	}
 	return seen
+}
+
+// What the SDK forgets is told apart from what we do.
+func TestRenewalsOfTokensAreCountedApart(t *testing.T) {
+	const profile = `goroutine profile: total 52
+4 @ 0x1 0x2
+#	0x9df5a2	github.com/Azure/azure-sdk-for-go/sdk/messaging/azservicebus/internal.(*Namespace).startNegotiateClaimRenewer.func3+0x202	/x/namespace.go:437
+
+2 @ 0x1 0x3
+#	0x4e0e37	time.Sleep+0x1	/x/sleep.go:1
+#	0x9df5a3	github.com/Azure/azure-sdk-for-go/sdk/messaging/azservicebus/internal.(*Namespace).startNegotiateClaimRenewer.func3+0x303	/x/namespace.go:440
+
+46 @ 0x4
+#	0x4e0e38	main.main+0x1	/x/main.go:1
+`
+	if others, renewals, err := goroutinesIn([]byte(profile)); err != nil || others != 46 || renewals != 6 {
+		t.Errorf("%v others and %v renewals, %v, want 46 and 6", others, renewals, err)
+	}
+	if _, _, err := goroutinesIn([]byte("<html>")); err == nil {
+		t.Error("a page that is no profile was counted")
+	}
 }
 
 func TestASlopeIsThatOfTheLine(t *testing.T) {
