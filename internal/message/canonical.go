@@ -183,18 +183,19 @@ func (p *plain) object(depth int) bool {
 
 // sort brings the members of the object that has just been read into their order.
 func (p *plain) sort(parts []part) bool {
-	begin, before := parts[0].from, p.form
-	name := func(m part) []byte { return before[m.from+1 : m.colon-1] }
+	begin := parts[0].from
+	before := p.form[begin:]
+	name := func(m part) []byte { return before[m.from-begin+1 : m.colon-begin-1] }
 	order := func(a, b part) int { return bytes.Compare(name(a), name(b)) }
 	if !slices.IsSortedFunc(parts, order) {
 		slices.SortFunc(parts, order)
-		before = append(make([]byte, begin, len(p.form)), p.form[begin:]...) // where they stand until they are moved
+		before = bytes.Clone(before) // where they stand until they are moved; no more than them, since there may be many objects
 		p.form = p.form[:begin]
 		for i, m := range parts {
 			if i > 0 {
 				p.form = append(p.form, ',')
 			}
-			p.form = append(p.form, before[m.from:m.to]...)
+			p.form = append(p.form, before[m.from-begin:m.to-begin]...)
 		}
 	}
 	for i := 1; i < len(parts); i++ {
