@@ -29,12 +29,17 @@ func (s *Server) Ask(ctx context.Context, method, path, body string) ([]byte, er
 
 // Event is what is read here of a line of the event log.
 type Event struct {
-	Seq  uint64 `json:"seq"`
-	Kind string `json:"kind"`
-	Rule string `json:"rule"`
+	Seq         uint64  `json:"seq"`
+	Service     string  `json:"service"`
+	Kind        string  `json:"kind"`
+	Entity      string  `json:"entity"`
+	Disposition string  `json:"disposition"`
+	Operation   string  `json:"operation"`
+	Charge      float64 `json:"charge"` // request units
+	Rule        string  `json:"rule"`
 }
 
-// Events waits for events after a number, and returns them.
+// Events waits for events after a number, and returns them, none if none comes in ten seconds.
 func (s *Server) Events(ctx context.Context, after uint64) ([]Event, error) {
 	text, err := s.Ask(ctx, http.MethodGet, fmt.Sprintf("/control/events?after=%d&wait=10s", after), "")
 	if err != nil {

@@ -17,6 +17,7 @@ type Settings struct {
 	Repeat  int
 	Profile string // folder, "" for none
 	Samples string // file, "" for none
+	Guard   string // file, "" for none
 	Limit   time.Duration
 }
 
@@ -35,6 +36,7 @@ func Parse(flags *flag.FlagSet, args, names []string, stdout io.Writer) (Setting
 	flags.IntVar(&s.Repeat, "repeat", 5, "repetitions of every row")
 	flags.StringVar(&s.Profile, "profile", "", "write CPU profiles of client and server, and what the client allocates, to a `folder`")
 	flags.StringVar(&s.Samples, "samples", "", "write every sample to a `file`, in the format that benchstat reads")
+	flags.StringVar(&s.Guard, "guard", "", "fail if a row is worse than a `file` has it, by more than the file allows")
 	flags.DurationVar(&s.Limit, "limit", 12*time.Minute, "`duration` after which the run has failed")
 	err := flags.Parse(args)
 	switch {
@@ -62,6 +64,10 @@ func Parse(flags *flag.FlagSet, args, names []string, stdout io.Writer) (Setting
 func (s Settings) Run(ctx context.Context, table *Table, parts []Part, stdout, stderr io.Writer) error {
 	ctx, cancel := context.WithTimeoutCause(ctx, s.Limit, fmt.Errorf("not done after %v (-limit)", s.Limit))
 	defer cancel()
+	held, err := readRecords(s.Guard) // what is no record is told before the minutes, not after them
+	if err != nil {
+		return err
+	}
 	before, err := loadAverage()
 	if err != nil {
 		return err
@@ -85,5 +91,8 @@ func (s Settings) Run(ctx context.Context, table *Table, parts []Part, stdout, s
 			return err
 		}
 	}
-	return table.print(stdout, before, after)
+	if err := table.print(stdout, before, after); err != nil || s.Guard == "" {
+		return err
+	}
+	return table.guard(stdout, s.Guard, held)
 }

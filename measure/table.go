@@ -85,19 +85,19 @@ func summarize(samples []float64) summary {
 	return summary{median: (sorted[(n-1)/2] + sorted[n/2]) / 2, low: sorted[0], high: sorted[n-1]}
 }
 
-// ratio compares two rows turn by turn.
-func ratio(of, than *Row) (summary, bool) {
+// ratios compare two rows turn by turn.
+func ratios(of, than *Row) ([]float64, bool) {
 	if than == nil || len(of.samples) == 0 || len(of.samples) != len(than.samples) {
-		return summary{}, false
+		return nil, false
 	}
 	turns := make([]float64, len(of.samples))
 	for i := range turns {
 		if than.samples[i] == 0 {
-			return summary{}, false
+			return nil, false
 		}
 		turns[i] = of.samples[i] / than.samples[i]
 	}
-	return summarize(turns), true
+	return turns, true
 }
 
 // print writes the table and, last, what can be counted, with how busy the machine was before and after.
@@ -121,7 +121,8 @@ func (t *Table) print(out io.Writer, before, after string) error {
 			target = fmt.Sprintf("%s %s %s", sign, number(r.goal.value), verdict)
 		}
 		compared := ""
-		if c, ok := ratio(r, t.Find(r.than)); ok {
+		if turns, ok := ratios(r, t.Find(r.than)); ok {
+			c := summarize(turns)
 			compared = fmt.Sprintf("%.2f (%.2f–%.2f)", c.median, c.low, c.high)
 		}
 		fmt.Fprintf(w, "%s\t%s\t%s–%s\t%s\t%s\t%s\t%s\n",

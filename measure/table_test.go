@@ -55,7 +55,7 @@ func TestRowsThatWereNotMeasuredInTurnsAreNotCompared(t *testing.T) {
 		"another number of samples":   {samples: []float64{1}},
 		"nothing to be compared with": {samples: []float64{0, 1}},
 	} {
-		if _, ok := ratio(of, than); ok {
+		if _, ok := ratios(of, than); ok {
 			t.Errorf("%s: compared", name)
 		}
 	}
