@@ -44,6 +44,8 @@ evidence: build ## the receipt probes and the webhook transfer, with real kills,
 bench: build ## side-by-side benchmarks, as a table of ratios
 	@go run ./emulator/bench -emulator bin/emulator
 	@bin/bench
+bench-guard: build ## the ratios of the worker to a loop by hand, and what a task costs, against what is recorded of them
+	@bin/bench -run worker,cost -repeat 9 -tasks 400 -guard cmd/bench/recorded.json
 soak: build ## constant load with workers killed, links dropped and requests throttled, then exact counts (MINUTES=1)
 	@bin/local soak -for=$(or $(MINUTES),1)m
 
@@ -98,4 +100,4 @@ bin/golangci-lint-$(GOLANGCI_LINT_VERSION):
 help:
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "make %-12s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
 
-.PHONY: run demo test check conformance crash sim evidence bench soak drill variants sim-variants model fuzz infra-check otel-check k8s-dryrun browser build fmt lint help
+.PHONY: run demo test check conformance crash sim evidence bench bench-guard soak drill variants sim-variants model fuzz infra-check otel-check k8s-dryrun browser build fmt lint help

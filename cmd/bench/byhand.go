@@ -98,6 +98,9 @@ func newByHand(s *site, slots int, guarded bool, t telemetry.Providers) (*byHand
 	return h, err
 }
 
+// more is nothing: it asks for no more messages than are left of n.
+func (h *byHand) more() int { return 0 }
+
 func (h *byHand) close(ctx context.Context) error {
 	err := h.bus.Close(context.WithoutCancel(ctx))
 	h.store.Close()

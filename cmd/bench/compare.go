@@ -1,13 +1,13 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"runtime"
 	"time"
 
-	"oneeffect/internal/telemetry"
 	"oneeffect/measure"
 )
 
@@ -20,15 +20,24 @@ const warmUp = 500
 // loop does tasks until n are settled, and says how long the last one was in coming.
 type loop interface {
 	run(ctx context.Context, n int) (time.Duration, error)
+	// more is how many tasks the last run settled beyond those: what it had in its hands when they were done.
+	more() int
 	close(ctx context.Context) error
 }
 
 // variant is one way to do tasks.
 type variant struct {
-	name string // begins the names of its rows
-	than string // the variant it is compared with; "" for none
-	make func() (loop, error)
-	loop loop
+	name    string // begins the names of its rows
+	than    string // the variant it is compared with; "" for none
+	site    *site
+	payload string // of its tasks; "": the usual one
+	make    func() (loop, error)
+	loop    loop
+}
+
+// fill puts tasks into the variant's queue.
+func (v *variant) fill(ctx context.Context, n int) error {
+	return v.site.fill(ctx, n, cmp.Or(v.payload, payload))
 }
 
 // turns is how often the goroutines of this process are counted at the most.
@@ -67,16 +76,16 @@ func (b *bench) compareWorker(ctx context.Context) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, collector.Stop()) }()
-	silent, err := telemetry.Start(ctx, telemetry.Options{Service: "bench", Getenv: func(string) string { return "" }})
+	silent, err := noTelemetry(ctx)
 	if err != nil {
 		return err
 	}
-	err = b.compare(ctx, s, b.tasks,
-		&variant{name: "bare", make: func() (loop, error) { return newByHand(s, slots, false, silent) }},
-		&variant{name: "ideal", than: "bare", make: func() (loop, error) { return newByHand(s, slots, true, silent) }},
-		&variant{name: "worker", than: "ideal", make: func() (loop, error) { return newProduct(s, slots, silent, quiet()) }},
-		&variant{name: "worker, log", than: "worker", make: func() (loop, error) { return newProduct(s, slots, silent, loud()) }},
-		&variant{name: "worker, telemetry", than: "worker", make: func() (loop, error) {
+	err = b.compare(ctx, b.tasks,
+		&variant{name: "bare", site: s, make: func() (loop, error) { return newByHand(s, slots, false, silent) }},
+		&variant{name: "ideal", than: "bare", site: s, make: func() (loop, error) { return newByHand(s, slots, true, silent) }},
+		&variant{name: "worker", than: "ideal", site: s, make: func() (loop, error) { return newProduct(s, slots, silent, quiet()) }},
+		&variant{name: "worker, log", than: "worker", site: s, make: func() (loop, error) { return newProduct(s, slots, silent, loud()) }},
+		&variant{name: "worker, telemetry", than: "worker", site: s, make: func() (loop, error) {
 			traces, err := sampled(ctx, collector)
 			if err != nil {
 				return nil, err
@@ -94,14 +103,14 @@ func (b *bench) compareWorker(ctx context.Context) (err error) {
 }
 
 // compare measures variants in turns, each turn begun by another.
-func (b *bench) compare(ctx context.Context, s *site, tasks int, variants ...*variant) (err error) {
+func (b *bench) compare(ctx context.Context, tasks int, variants ...*variant) (err error) {
 	first := min(tasks, warmUp)
 	for _, v := range variants {
 		if v.loop, err = v.make(); err != nil {
 			return fmt.Errorf("%s: %w", v.name, err)
 		}
 		defer func() { err = errors.Join(err, v.loop.close(ctx)) }()
-		if err := s.fill(ctx, first); err != nil {
+		if err := v.fill(ctx, first); err != nil {
 			return err
 		}
 		if _, err := v.loop.run(ctx, first); err != nil {
@@ -112,10 +121,10 @@ func (b *bench) compare(ctx context.Context, s *site, tasks int, variants ...*va
 	for turn := range b.Repeat {
 		for i := range variants {
 			v := variants[(turn+i)%len(variants)]
-			if err := s.fill(ctx, tasks); err != nil {
+			if err := v.fill(ctx, tasks); err != nil {
 				return err
 			}
-			if err := b.sample(ctx, s, v, tasks); err != nil {
+			if err := b.sample(ctx, v, tasks); err != nil {
 				return fmt.Errorf("%s: %w", v.name, err)
 			}
 		}
@@ -137,12 +146,12 @@ func (b *bench) rows(v *variant) (rate, client, server, allocations, bytes *meas
 }
 
 // sample measures one run of a variant.
-func (b *bench) sample(ctx context.Context, s *site, v *variant, tasks int) error {
+func (b *bench) sample(ctx context.Context, v *variant, tasks int) error {
 	runtime.GC() // what the one before has left is not this one's
 	var before, after runtime.MemStats
 	runtime.ReadMemStats(&before)
 	own, err1 := measure.OwnCPU()
-	theirs, err2 := s.server.CPU()
+	theirs, err2 := v.site.server.CPU()
 	if err := errors.Join(err1, err2); err != nil {
 		return err
 	}
@@ -151,14 +160,14 @@ func (b *bench) sample(ctx context.Context, s *site, v *variant, tasks int) erro
 		return err
 	}
 	ownAfter, err1 := measure.OwnCPU()
-	theirsAfter, err2 := s.server.CPU()
+	theirsAfter, err2 := v.site.server.CPU()
 	if err := errors.Join(err1, err2); err != nil {
 		return err
 	}
 	runtime.ReadMemStats(&after)
-	n := float64(tasks)
+	n := float64(tasks + v.loop.more())
 	rate, client, server, allocations, bytes := b.rows(v)
-	rate.Add(n / took.Seconds())
+	rate.Add(float64(tasks) / took.Seconds())
 	client.Add((ownAfter - own) * 1000 / n)
 	server.Add((theirsAfter - theirs) * 1000 / n)
 	allocations.Add(float64(after.Mallocs-before.Mallocs) / n)
@@ -179,30 +188,4 @@ func (b *bench) share(name, of string, g measure.Goal) {
 		row.Add(b.table.Find(name+": throughput").Sample(turn) / b.table.Find(of+": throughput").Sample(turn))
 		byCPU.Add(spent(of, turn) / spent(name, turn))
 	}
-}
-
-// levels are the numbers of slots that the worker is measured with.
-var levels = [...]int{1, 16, 64, 256}
-
-// measureGrowth measures the worker with few and with many slots, in turns.
-func (b *bench) measureGrowth(ctx context.Context) (err error) {
-	s, err := b.newSite(ctx, "growth")
-	if err != nil {
-		return err
-	}
-	defer func() { err = errors.Join(err, s.close(ctx)) }()
-	silent, err := telemetry.Start(ctx, telemetry.Options{Service: "bench", Getenv: func(string) string { return "" }})
-	if err != nil {
-		return err
-	}
-	var variants []*variant
-	name := func(level int) string { return fmt.Sprintf("worker, %d at once", level) }
-	for i, level := range levels {
-		v := &variant{name: name(level), make: func() (loop, error) { return newProduct(s, level, silent, quiet()) }}
-		if i > 0 {
-			v.than = name(levels[0])
-		}
-		variants = append(variants, v)
-	}
-	return b.compare(ctx, s, b.tasks/len(levels), variants...)
 }

@@ -17,7 +17,6 @@ import (
 	"oneeffect/internal/projector"
 	"oneeffect/internal/receipt"
 	"oneeffect/internal/servicebus"
-	"oneeffect/internal/telemetry"
 	"oneeffect/measure"
 
 	nometric "go.opentelemetry.io/otel/metric/noop"
@@ -178,7 +177,7 @@ type projection struct {
 }
 
 func newProjection(ctx context.Context, s *site) (*projection, error) {
-	providers, err := telemetry.Start(ctx, telemetry.Options{Service: "bench", Getenv: func(string) string { return "" }})
+	providers, err := noTelemetry(ctx)
 	if err != nil {
 		return nil, err
 	}

@@ -1,16 +1,21 @@
 // Command bench measures the worker and the orchestrator: the worker's packages in this process, the orchestrator's
 // program and the emulators as processes of their own, and all share this machine's processors. Linux only, for what /proc tells.
 //
-//	worker   the same tasks by the worker, by a loop that a careful hand would write, and by one that guards nothing
-//	growth   the worker with 1, 16, 64 and 256 slots
-//	memory   the worker's program with 500 tasks in flight
-//	requests executions created over HTTP by the orchestrator's program
-//	list     the newest of a million executions, by the orchestrator's program
-//	events   events about stock by the projector: many skus, one, and by session
+//	worker       the same tasks by the worker, by a loop that a careful hand would write, and by one that guards nothing
+//	cost         operations and request units of one task, by the kind of its handler
+//	concurrency  the worker with 1 to 256 slots
+//	payload      the worker with payloads of 1 to 200 KB
+//	backlog      the worker with 1,000 to 1,000,000 messages in the queue
+//	replicas     1 to 8 of the worker's program on one queue
+//	memory       the worker's program with 500 tasks in flight
+//	requests     executions created over HTTP by the orchestrator's program
+//	list         the newest of a million executions, by the orchestrator's program
+//	events       events about stock by the projector: many skus, one, and by session
 //
 //	bin/bench                             all of it: make bench
 //	bin/bench -run worker -profile DIR    one part, and where the time goes, for go tool pprof
 //	bin/bench -samples FILE               and every sample, for benchstat
+//	bin/bench -run worker,cost -guard cmd/bench/recorded.json   fails if a ratio is worse than recorded: make bench-guard
 //
 // docs/benchmarks.md says what the rows mean.
 package main
@@ -51,6 +56,7 @@ type bench struct {
 	emulator, worker, orchestrator string // programs
 	tasks                          int    // of one repetition
 	executions                     int    // that there are where they are listed
+	backlog                        int    // messages of the longest queue
 
 	table measure.Table
 	work  string // a temporary folder
@@ -75,7 +81,11 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) (err erro
 func (b *bench) parts() []measure.Part {
 	return []measure.Part{
 		{Name: "worker", Measure: b.measureWorker},
-		{Name: "growth", Measure: b.measureGrowth},
+		{Name: "cost", Measure: b.measureCost},
+		{Name: "concurrency", Measure: b.measureConcurrency},
+		{Name: "payload", Measure: b.measurePayload},
+		{Name: "backlog", Measure: b.measureBacklog},
+		{Name: "replicas", Measure: b.measureReplicas},
 		{Name: "memory", Measure: b.measureMemory},
 		{Name: "requests", Measure: b.measureRequests},
 		{Name: "list", Measure: b.measureList},
@@ -94,10 +104,11 @@ func parse(args []string, stdout io.Writer) (b *bench, err error) {
 	flags.StringVar(&b.worker, "worker", "bin/worker", "the worker's `program`")
 	flags.StringVar(&b.orchestrator, "orchestrator", "bin/orchestrator", "the orchestrator's `program`")
 	flags.IntVar(&b.executions, "executions", 1_000_000, "executions in the store where they are listed")
+	flags.IntVar(&b.backlog, "backlog", depths[len(depths)-1], "messages of the longest queue")
 	flags.IntVar(&b.tasks, "tasks", 4000, "tasks of one repetition")
 	b.Settings, err = measure.Parse(flags, args, names, stdout)
-	if err == nil && (b.tasks < len(levels) || b.executions < 1) {
-		err = fmt.Errorf("-tasks must be at least %d, and -executions positive", len(levels))
+	if err == nil && (b.tasks < leastTasks || b.executions < 1 || b.backlog < 1) {
+		err = fmt.Errorf("-tasks must be at least %d, -executions and -backlog positive", leastTasks)
 	}
 	return b, err
 }

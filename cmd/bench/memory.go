@@ -14,6 +14,16 @@ import (
 // manyTasks are in flight at once where memory is looked at.
 const manyTasks = 500
 
+// hire starts the worker's program at a site.
+func (b *bench) hire(ctx context.Context, s *site, flags ...string) (*measure.Server, error) {
+	file := filepath.Join(b.work, "handlers.yaml")
+	if err := os.WriteFile(file, []byte(handlers), 0o600); err != nil {
+		return nil, fmt.Errorf("declare the handlers: %w", err)
+	}
+	flags = append([]string{"-id=bench", "-cosmos-endpoint=" + s.cosmosURL(), "-handlers=" + file}, flags...)
+	return measure.Launch(ctx, s.environment(), b.worker, flags...)
+}
+
 // measureMemory looks at the worker's program while the downstream holds all its calls.
 func (b *bench) measureMemory(ctx context.Context) (err error) {
 	s, err := b.newSite(ctx, "memory")
@@ -29,18 +39,13 @@ func (b *bench) measureMemory(ctx context.Context) (err error) {
 			return err
 		}
 	}
-	file := filepath.Join(b.work, "handlers.yaml")
-	if err := os.WriteFile(file, []byte(handlers), 0o600); err != nil {
-		return fmt.Errorf("declare the handler: %w", err)
-	}
-	w, err := measure.Launch(ctx, s.environment(), b.worker,
-		"-id=bench", "-cosmos-endpoint="+s.cosmosURL(), "-handlers="+file, fmt.Sprintf("-slots=%d", manyTasks))
+	w, err := b.hire(ctx, s, fmt.Sprintf("-slots=%d", manyTasks))
 	if err != nil {
 		return err
 	}
 	idle, err := w.Memory("VmRSS")
 	if err == nil {
-		err = s.fill(ctx, manyTasks)
+		err = s.fill(ctx, manyTasks, payload)
 	}
 	if err == nil {
 		_, err = s.server.Ask(ctx, http.MethodGet, "/control/rules/last?for=reached&wait=15s", "")

@@ -20,13 +20,35 @@ import (
 	"oneeffect/internal/worker"
 )
 
-// handlers declares the one handler, with the answer of the emulator's CRM.
+// handlers declares one handler of every kind, with the answers of the emulator's CRM and print shop.
 const handlers = `
 - type: ` + taskType + `
   request: { method: POST, url: "${CRM_URL}/customers", timeout: 20s }
   idempotency: { honoured: true, header: Idempotency-Key, form: bare, window: 24h, inProgress: 409, replayedHeader: Idempotent-Replayed }
   result: /id
   retry: { attempts: 8, backoff: 2s..5m }
+- type: ` + keylessType + `
+  request: { url: "${CRM_URL}/letters", timeout: 20s }
+  idempotency: { honoured: false }
+- type: ` + stepsType + `
+  steps:
+    - name: invoice
+      request: { url: "${CRM_URL}/customers", timeout: 10s }
+      idempotency: { honoured: true, window: 24h }
+    - name: address
+      request: { url: "${CRM_URL}/customers", timeout: 10s }
+      idempotency: { honoured: true, window: 24h }
+    - name: contract
+      request: { url: "${CRM_URL}/customers", timeout: 10s }
+      idempotency: { honoured: true, window: 24h }
+- type: ` + mixedType + `
+  steps:
+    - name: customer
+      request: { url: "${CRM_URL}/customers", timeout: 10s }
+      idempotency: { honoured: true, window: 24h }
+    - name: letter
+      request: { url: "${CRM_URL}/letters", timeout: 10s }
+      idempotency: { honoured: false }
 `
 
 // product is the worker, wired as cmd/worker wires it, with the durations that its flags default to.
@@ -54,7 +76,7 @@ func newProduct(s *site, slots int, providers telemetry.Providers, log *slog.Log
 	if err != nil {
 		return nil, err
 	}
-	handler, err := handlerAt(s, downstream.Options{
+	declared, err := handlersAt(s, downstream.Options{
 		Transport: p.transport, UserAgent: "bench", Propagator: providers.Propagator, Tracer: providers.Traces.Tracer("oneeffect/downstream"),
 		Meter: providers.Metrics.Meter("oneeffect/downstream"),
 	})
@@ -73,7 +95,7 @@ func newProduct(s *site, slots int, providers telemetry.Providers, log *slog.Log
 				MaxAttempts: own.MaxAttempts.Value, Keep: own.Keep.Value,
 			},
 		},
-		Handlers: map[string]message.Handler{taskType: handler},
+		Handlers: declared,
 		Publish:  events.Send,
 		BusyWait: own.BusyWait.Value, PublishTimeout: own.PublishTimeout.Value, SettleTimeout: own.SettleTimeout.Value, KeyMargin: own.KeyMargin.Value,
 		Log: log, Counters: counters,
@@ -85,12 +107,18 @@ func newProduct(s *site, slots int, providers telemetry.Providers, log *slog.Log
 	return p, nil
 }
 
-func handlerAt(s *site, o downstream.Options) (message.Handler, error) {
+func handlersAt(s *site, o downstream.Options) (map[string]message.Handler, error) {
 	declared, err := downstream.ReadHandlers(strings.NewReader(handlers), process.Environment(s.environment()).Get)
 	if err != nil {
 		return nil, err
 	}
-	return declared[0].Handler(o)
+	byType := map[string]message.Handler{}
+	for _, d := range declared {
+		if byType[d.Type], err = d.Handler(o); err != nil {
+			return nil, err
+		}
+	}
+	return byType, nil
 }
 
 // run does n tasks and says how long the last settlement was in coming. The
@@ -98,6 +126,8 @@ func handlerAt(s *site, o downstream.Options) (message.Handler, error) {
 func (p *product) run(ctx context.Context, n int) (time.Duration, error) {
 	return receiveUntil(ctx, p.receiver, p.handle, p.settled, n)
 }
+
+func (p *product) more() int { return p.settled.more() }
 
 // receiveUntil runs a receiver until so many messages are settled.
 func receiveUntil(ctx context.Context, r servicebus.Receiver, handle servicebus.Handle, settled *tally, n int) (time.Duration, error) {

@@ -62,8 +62,8 @@ func (o *office) ask(ctx context.Context, method, path, body string, want int) (
 	return text, err
 }
 
-// create makes n executions, so many at once, and says how long each took.
-func (o *office) create(ctx context.Context, n, atOnce int) ([]time.Duration, error) {
+// create makes n executions, so many at once, and says how long each took. asked is the request for each.
+func (o *office) create(ctx context.Context, n, atOnce int, asked string) ([]time.Duration, error) {
 	ctx, fail := context.WithCancelCause(ctx)
 	defer fail(nil)
 	took := make([]time.Duration, n)
@@ -73,7 +73,7 @@ func (o *office) create(ctx context.Context, n, atOnce int) ([]time.Duration, er
 		asking.Go(func() {
 			for i := int(next.Add(1)) - 1; i < n && ctx.Err() == nil; i = int(next.Add(1)) - 1 {
 				began := time.Now()
-				if _, err := o.ask(ctx, http.MethodPost, "/v1/executions", `{"type":"`+taskType+`","payload":`+payload+`}`, http.StatusCreated); err != nil {
+				if _, err := o.ask(ctx, http.MethodPost, "/v1/executions", asked, http.StatusCreated); err != nil {
 					fail(err)
 				}
 				took[i] = time.Since(began)
@@ -82,6 +82,10 @@ func (o *office) create(ctx context.Context, n, atOnce int) ([]time.Duration, er
 	}
 	asking.Wait()
 	return took, context.Cause(ctx)
+}
+
+func requestFor(taskType, payload string) string {
+	return `{"type":"` + taskType + `","payload":` + payload + `}`
 }
 
 // quantile sorts, and is the smallest that so many of a hundred do not exceed.
@@ -105,11 +109,11 @@ func (b *bench) measureRequests(ctx context.Context) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, o.close()) }()
-	if _, err := o.create(ctx, min(b.tasks, warmUp), manyAtOnce); err != nil {
+	if _, err := o.create(ctx, min(b.tasks, warmUp), manyAtOnce, requestFor(taskType, payload)); err != nil {
 		return err
 	}
 	for range b.Repeat {
-		took, err := o.create(ctx, b.tasks/4, fewAtOnce)
+		took, err := o.create(ctx, b.tasks/4, fewAtOnce, requestFor(taskType, payload))
 		if err != nil {
 			return err
 		}
@@ -137,7 +141,7 @@ func (b *bench) sampleRequests(ctx context.Context, s *site, o *office) error {
 		return err
 	}
 	began := time.Now()
-	took, err := o.create(ctx, b.tasks, manyAtOnce)
+	took, err := o.create(ctx, b.tasks, manyAtOnce, requestFor(taskType, payload))
 	if err != nil {
 		return err
 	}

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"strings"
 	"time"
 
 	"github.com/Azure/azure-sdk-for-go/sdk/messaging/azservicebus"
@@ -25,11 +26,28 @@ const (
 	accountKey = "C2y6yDjf5/R+ob0N8A7Cgv30VRDJIWEHLM+4QDU5DE2nQ9nDuVTqobD4b8mGGyPMbIZnqyMsEcaGQy67XIw/Jw=="
 )
 
-// taskType is the one that is measured: a call that honours a key.
-const taskType = "customer.create"
+// The types of tasks. The first is what is measured where nothing else is said: one call that honours a key.
+const (
+	taskType    = "customer.create"
+	keylessType = "letter.print"     // one call that honours none
+	stepsType   = "customer.move"    // three calls that honour theirs
+	mixedType   = "customer.welcome" // two, of which one honours none
+)
 
 // payload is about the size of what is asked for in practice.
 const payload = `{"name":"Ada Lovelace","email":"ada@example.org","address":{"street":"12 St James's Square","city":"London","postcode":"SW1Y 4JH","country":"GB"},"consents":["terms","newsletter"],"creditLimit":2500.50,"notes":"Prefers letters to calls. Was recommended by a customer of many years."}`
+
+// payloadOf is a payload of so many kilobytes: the same customer, with as many orders as it takes. What it costs to
+// check a payload goes by its values as well as by its length.
+func payloadOf(kilobytes int) string {
+	const order = `{"sku":"SKU-4711","quantity":3,"price":19.99,"gift":false,"note":"Leave it with the neighbour."}`
+	var text strings.Builder
+	text.WriteString(strings.TrimSuffix(payload, "}") + `,"orders":[` + order)
+	for text.Len()+len(order)+len(`,]}`) <= kilobytes<<10 {
+		text.WriteString("," + order)
+	}
+	return text.String() + "]}"
+}
 
 // site is an emulator and what fills its queue.
 type site struct {
@@ -95,15 +113,15 @@ func (s *site) connect(t telemetry.Providers, log *slog.Logger, throttled func()
 	return p.Connect(t, log, throttled)
 }
 
-// fill puts tasks that nobody has met yet into the queue.
-func (s *site) fill(ctx context.Context, n int) error {
+// fill puts tasks that nobody has met yet into the queue, with this payload.
+func (s *site) fill(ctx context.Context, n int, payload string) error {
 	for n > 0 {
 		batch, err := s.tasks.NewMessageBatch(ctx, nil)
 		if err != nil {
 			return fmt.Errorf("fill the queue: %w", err)
 		}
 		for n > 0 {
-			m, err := s.task(s.sent)
+			m, err := s.task(s.sent, payload)
 			if err != nil {
 				return err
 			}
@@ -123,7 +141,7 @@ func (s *site) fill(ctx context.Context, n int) error {
 	return nil
 }
 
-func (s *site) task(number int) (*azservicebus.Message, error) {
+func (s *site) task(number int, payload string) (*azservicebus.Message, error) {
 	id := fmt.Sprintf("0f6b1c52-7d0e-4c49-9a3e-%012d", number)
 	now := time.Now()
 	m, err := message.Task{

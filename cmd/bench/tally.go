@@ -43,10 +43,18 @@ func (t *tally) failure() error {
 	return t.failed
 }
 
+// more is how many were settled beyond those that were expected.
+func (t *tally) more() int {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return max(0, -t.left)
+}
+
 func (t *tally) settled(n int) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if t.left -= n; t.left == 0 {
+	before := t.left
+	if t.left -= n; before > 0 && t.left <= 0 {
 		close(t.done)
 	}
 }
