@@ -136,9 +136,12 @@ func (v pageView) Decision() []Statement {
 		{"A record that does not say what remains unproven is found out.", []string{NoRisk}},
 		{"The same two rules hold for a webhook: the request id survives redelivery, and a lower version is rejected under a new one.", []string{Webhook}},
 	}
+	if len(v.Invalid()) > 0 {
+		return nil
+	}
 	var all []Statement
 	for _, r := range rests {
-		holds := v.Intact() && len(v.Invalid()) == 0 && !slices.ContainsFunc(r.probes, func(name string) bool { return !v.shown(name) })
+		holds := v.Intact() && !slices.ContainsFunc(r.probes, func(name string) bool { return !v.shown(name) })
 		all = append(all, Statement{r.text, holds})
 	}
 	return all
