@@ -205,6 +205,7 @@ var libraries = []struct {
 	{"github.com/go-jose/go-jose/v4", []string{"cmd/internal/access"}, "who asks is found out in one place"},
 	{"golang.org/x/oauth2", []string{"cmd/internal/access"}, "who asks is found out in one place"},
 	{"github.com/spf13/cobra", []string{"cmd/taskctl"}, "the operator's command line alone has commands within commands"},
+	{"github.com/tmaxmax/go-sse", []string{"cmd/taskctl"}, "the operator's command line alone listens to what browsers are told"},
 	{"golang.org/x/sys/unix", []string{"cmd/taskctl"}, "the operator's command line alone asks how wide a terminal is"},
 	{"golang.org/x/sync/errgroup", []string{"command"}, "commands run several things side by side until the first ends"},
 	{"github.com/coder/websocket", []string{"emulator/door"}, "AMQP over WebSocket enters by emulator/door alone"},

@@ -89,13 +89,31 @@ func (a *app) ask(ctx context.Context, q inquiry) (answer, error) {
 
 // send makes one attempt.
 func (a *app) send(ctx context.Context, q inquiry, body []byte, token string) (answer, error) {
+	r, err := a.request(ctx, q, body, token)
+	if err != nil {
+		return answer{}, err
+	}
+	w, err := a.client.Do(r)
+	if err != nil {
+		return answer{}, err
+	}
+	defer w.Body.Close()
+	text, err := io.ReadAll(io.LimitReader(w.Body, maxAnswer+1))
+	if err == nil && len(text) > maxAnswer {
+		err = fmt.Errorf("the answer has more than %d bytes", maxAnswer)
+	}
+	return answer{w.StatusCode, w.Header, text}, err
+}
+
+// request is an inquiry on its way.
+func (a *app) request(ctx context.Context, q inquiry, body []byte, token string) (*http.Request, error) {
 	target := strings.TrimRight(a.orchestrator, "/") + q.path
 	if len(q.query) > 0 {
 		target += "?" + q.query.Encode()
 	}
 	r, err := http.NewRequestWithContext(ctx, q.method, target, bytes.NewReader(body))
 	if err != nil {
-		return answer{}, err
+		return nil, err
 	}
 	r.Header.Set("Accept", "application/json")
 	r.Header.Set("User-Agent", "taskctl/"+process.Version())
@@ -108,16 +126,7 @@ func (a *app) send(ctx context.Context, q inquiry, body []byte, token string) (a
 	for name, value := range q.header {
 		r.Header.Set(name, value)
 	}
-	w, err := a.client.Do(r)
-	if err != nil {
-		return answer{}, err
-	}
-	defer w.Body.Close()
-	text, err := io.ReadAll(io.LimitReader(w.Body, maxAnswer+1))
-	if err == nil && len(text) > maxAnswer {
-		err = fmt.Errorf("the answer has more than %d bytes", maxAnswer)
-	}
-	return answer{w.StatusCode, w.Header, text}, err
+	return r, nil
 }
 
 // follows is never the case: the API does not send anybody elsewhere, and a token is

@@ -245,6 +245,7 @@ func TestTheProgramsAtWork(t *testing.T) {
 	t.Run("docs/taskctl.md", p.playThePage)
 	t.Run("completion in a terminal", p.completeInATerminal)
 	t.Run("watch in a terminal", p.watchInATerminal)
+	t.Run("watch over a proxy", p.watchOverAProxy)
 	t.Run("an interrupted replay in a terminal", p.replayInATerminal)
 	t.Run("an assertion", p.assertNothingApplied)
 }

@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	"oneeffect/internal/diagram"
@@ -17,10 +18,14 @@ import (
 
 // What a watch is bounded by.
 const (
-	watchFor    = 30 * time.Minute
-	watchPeriod = time.Second
-	watchGap    = time.Minute // without an answer
-	maxWatched  = 20
+	watchFor   = 30 * time.Minute
+	watchGap   = time.Minute // without an answer
+	maxWatched = 20
+
+	// How often it is looked at what nobody has told of: claims, which change without
+	// the orchestrator, and everything where it tells nothing.
+	watchClaims = 5 * time.Second
+	watchAll    = time.Second
 )
 
 func (a *app) watch() *cobra.Command {
@@ -28,7 +33,9 @@ func (a *app) watch() *cobra.Command {
 	c := &cobra.Command{
 		Use: "watch ID...", Short: "Watch executions until they have ended", Args: cobra.RangeArgs(1, maxWatched), ValidArgsFunction: a.completeIDs("RUNNING"),
 		Long: `Watch executions until they have ended, and print what happens to each and to its
-claim, as it is written down. As JSON that is one object a line.
+claim. The orchestrator tells of each change of an execution, as it tells those who
+look at its page; claims are looked at every five seconds. Where it tells nothing, all
+is looked at every second. As JSON each thing that happened is one object a line.
 
 It ends with 0 if all of them are COMPLETED, and with 1 if one is not, or still runs
 when the time is over.`,
@@ -55,43 +62,92 @@ type watched struct {
 
 func (w *watched) ended() bool { return w.answers && w.stands.Status != execution.Running }
 
-// follow reads the timelines of executions until all have ended. What a worker does
-// changes the claim only, of which nobody is told: it is looked at.
+// follow reads the timelines of executions until all have ended: when the orchestrator
+// tells that one has changed, and by and by, since what a worker does changes the claim
+// only, of which nobody is told.
 func (a *app) follow(ctx context.Context, ids []string, bound time.Duration) error {
 	all := make([]*watched, len(ids))
 	for i, id := range ids {
 		all[i] = &watched{id: id, told: map[string]bool{}}
 	}
-	began, answered := time.Now(), time.Now()
+	f := following{app: a, all: all, began: time.Now(), answered: time.Now(), line: a.progress()}
+	defer f.line.clear()
 	ctx, cancel := context.WithTimeout(ctx, bound)
+	var listening sync.WaitGroup
+	defer listening.Wait()
 	defer cancel()
-	line := a.progress()
-	defer line.clear()
-	for {
-		for _, w := range all {
-			if w.ended() {
-				continue
-			}
-			switch err := a.look(ctx, w, line); {
-			case err == nil:
-				answered = time.Now()
-			case ctx.Err() != nil:
-				line.clear()
-				return a.unfinished(ctx, all, bound)
-			case !w.answers || !isUnreachable(err) || time.Since(answered) > watchGap:
-				return err
-			}
-		}
-		if !slices.ContainsFunc(all, func(w *watched) bool { return !w.ended() }) {
-			line.clear()
+	var told chan notice
+	for now := (notice{all: true}); ; {
+		switch err := f.look(ctx, now); {
+		case ctx.Err() != nil:
+			f.line.clear()
+			return a.unfinished(ctx, all, bound)
+		case err != nil:
+			return err
+		case f.over():
+			f.line.clear()
 			return conclusion(all)
 		}
-		line.say("%s", waiting(all, time.Since(began)))
-		if !sleep(ctx, watchPeriod) {
-			line.clear()
-			return a.unfinished(ctx, all, bound)
+		if told == nil { // what has ended before takes no stream
+			told = make(chan notice)
+			listening.Go(func() { a.listen(ctx, told) })
+		}
+		now = f.next(ctx, told)
+	}
+}
+
+// following is a watch that goes on.
+type following struct {
+	*app
+	all             []*watched
+	began, answered time.Time
+	due             time.Time // when all is looked at again
+	live            bool      // the orchestrator tells of changes
+	line            *progress
+}
+
+// look reads what may have changed. That nobody answers is borne for a while.
+func (f *following) look(ctx context.Context, n notice) error {
+	for _, w := range f.all {
+		if w.ended() || !n.concerns(w.id) {
+			continue
+		}
+		switch err := f.catchUp(ctx, w, f.line); {
+		case err == nil:
+			f.answered = time.Now()
+		case ctx.Err() != nil:
+			return ctx.Err()
+		case !w.answers || !isUnreachable(err) || time.Since(f.answered) > watchGap:
+			return err
 		}
 	}
+	if n.all {
+		f.due = time.Now().Add(watchClaims)
+	}
+	f.line.say("%s", waiting(f.all, time.Since(f.began)))
+	return nil
+}
+
+func (f *following) over() bool {
+	return !slices.ContainsFunc(f.all, func(w *watched) bool { return !w.ended() })
+}
+
+// next waits until there is a reason to look.
+func (f *following) next(ctx context.Context, told <-chan notice) notice {
+	wait := time.Until(f.due)
+	if !f.live {
+		wait = min(wait, watchAll)
+	}
+	timer := time.NewTimer(wait)
+	defer timer.Stop()
+	select {
+	case n := <-told:
+		f.live = n.live
+		return n
+	case <-timer.C:
+	case <-ctx.Done():
+	}
+	return notice{all: true}
 }
 
 func isUnreachable(err error) bool {
@@ -99,8 +155,8 @@ func isUnreachable(err error) bool {
 	return ok && p.code == exitUnreachable
 }
 
-// look reads one timeline and prints what is new in it.
-func (a *app) look(ctx context.Context, w *watched, line *progress) error {
+// catchUp reads one timeline and prints what is new in it.
+func (a *app) catchUp(ctx context.Context, w *watched, line *progress) error {
 	t, _, err := a.readTimeline(ctx, w.id)
 	if err != nil {
 		return err
