@@ -248,6 +248,8 @@ func TestTheProgramsAtWork(t *testing.T) {
 	t.Run("watch over a proxy", p.watchOverAProxy)
 	t.Run("an interrupted replay in a terminal", p.replayInATerminal)
 	t.Run("an assertion", p.assertNothingApplied)
+	t.Run("the trace", p.nameTheTrace)
+	t.Run("with tokens", p.bringTokens)
 }
 
 func (p *programs) playThePage(t *testing.T) {
