@@ -155,7 +155,8 @@ type Attempt struct {
 	Owner string    `json:"owner"`
 	At    time.Time `json:"at"` // broker time
 	End   string    `json:"end"`
-	Trace string    `json:"trace,omitzero"` // W3C traceparent of the delivery that was granted, if it is kept
+	Trace string    `json:"trace,omitzero"`       // W3C traceparent of the delivery that was granted, if it is kept
+	Busy  int       `json:"busySeconds,omitzero"` // so long that delivery waited where it was, since it found the claim busy
 }
 
 // EndExpired is the end of an attempt whose claim was taken over.
@@ -164,8 +165,14 @@ const EndExpired = "lease expired"
 // maxAttemptsKept bounds the record: the first grant and the newest 31.
 const maxAttemptsKept = 32
 
-func (c *Claim) began(at time.Time) {
-	c.Attempts = append(c.Attempts[:len(c.Attempts):len(c.Attempts)], Attempt{Fence: c.Fence, Owner: c.Owner, At: at})
+// granted notes a grant of what was asked for.
+func (c *Claim) granted(ask Ask, at time.Time) {
+	busy := int((ask.Waited + time.Second - 1) / time.Second)
+	c.began(Attempt{Fence: c.Fence, Owner: c.Owner, At: at, Trace: ask.Trace, Busy: busy})
+}
+
+func (c *Claim) began(a Attempt) {
+	c.Attempts = append(c.Attempts[:len(c.Attempts):len(c.Attempts)], a)
 	if len(c.Attempts) > maxAttemptsKept {
 		c.Attempts = append(c.Attempts[:1:1], c.Attempts[len(c.Attempts)-maxAttemptsKept+1:]...)
 	}

@@ -70,7 +70,7 @@ func Examine(stands *Claim, age time.Duration, l Look, owner string, t Terms) (n
 			ID: l.ID, Fence: 1, TaskType: l.TaskType, Fingerprint: l.Fingerprint, LeaseSeconds: t.leaseSeconds(),
 			FirstCallAt: l.Now, Version: 1,
 		}
-		next.began(l.Now)
+		next.began(Attempt{Fence: next.Fence, Owner: next.Owner, At: l.Now})
 	} else {
 		next = *stands
 		next.Fence++
@@ -107,7 +107,7 @@ func Withdraw(stands *Claim, age time.Duration, l Look, owner string, t Terms) (
 			ID: l.ID, Status: Cancelled, Run: l.Run, Fence: 1, Owner: owner, TaskType: l.TaskType, Fingerprint: l.Fingerprint,
 			LeaseSeconds: t.leaseSeconds(), FirstCallAt: l.Now, TTL: t.ttl(), Version: 1,
 		}
-		next.began(l.Now)
+		next.began(Attempt{Fence: next.Fence, Owner: next.Owner, At: l.Now})
 		next.ended("cancelled")
 		return next, true
 	}

@@ -20,7 +20,8 @@ type Ask struct {
 	Now         func() time.Time
 	ReadFirst   bool // a redelivery: a create would find a record anyway
 
-	Trace string // W3C traceparent of who asks, for people; empty: nobody keeps it
+	Waited time.Duration // since it was found busy first, for people
+	Trace  string        // W3C traceparent of who asks, for people; empty: nobody keeps it
 }
 
 // Terms are the same for every claim of a process.
@@ -145,8 +146,7 @@ func first(ask Ask, owner string, now time.Time, t Terms) Claim {
 		LeaseSeconds: t.leaseSeconds(), TaskType: ask.TaskType, Keyed: ask.Keyed, KeylessStep: ask.KeylessStep, Fingerprint: ask.Fingerprint,
 		FirstCallAt: now, Starts: 1, TTL: t.ttl(), Version: 1,
 	}
-	c.began(now)
-	c.Attempts[len(c.Attempts)-1].Trace = ask.Trace
+	c.granted(ask, now)
 	return c
 }
 
@@ -162,8 +162,7 @@ func takeOver(old Claim, ask Ask, owner string, now time.Time, t Terms) Claim {
 	next.Starts++
 	next.Released, next.NotBefore = false, time.Time{}
 	next.LeaseSeconds, next.TTL = t.leaseSeconds(), t.ttl()
-	next.began(now)
-	next.Attempts[len(next.Attempts)-1].Trace = ask.Trace
+	next.granted(ask, now)
 	return next
 }
 

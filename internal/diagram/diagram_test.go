@@ -110,6 +110,13 @@ func TestEveryEndHasItsArrows(t *testing.T) { // G1
 	}{
 		"the lease stands": {func(c *diagram.Claim) { c.Status, c.AgeSeconds = claim.InProgress, 10 }, []diagram.Moment{grant(1, "")},
 			[]string{"3 Idempotency store>Idempotency store lease stands: another delivery is busy, and nothing runs twice busy"}},
+		"granted after it was busy": {nil, []diagram.Moment{grant(1, claim.EndExpired), waited(2, "completed")},
+			[]string{"6 Service Bus>worker-2 lock expired · redeliver 82f3 expired", "0 Idempotency store>Idempotency store busy: the lease stood for another 7 s, and nothing ran busy",
+				"7 worker-2>Idempotency store read 82f3 → IN_PROGRESS, lease stale · take over, fence 2", "0 Idempotency store>Idempotency store fenced: nothing is applied that fence 1 still writes fenced",
+				"8 worker-2>Downstream system customer.create · Idempotency-Key: 82f3", "9 Downstream system>worker-2 applied · /customers/1", "10 worker-2>Idempotency store mark COMPLETED · result /customers/1 success", "11 worker-2>Service Bus TaskCompleted · complete message"}},
+		"granted at its time": {func(c *diagram.Claim) { c.Status, c.AgeSeconds = claim.InProgress, 10 }, []diagram.Moment{grant(1, "released"), waited(2, "")},
+			[]string{"0 Idempotency store>Idempotency store busy: released, not before its time, which was 7 s away busy", "5 worker-2>Idempotency store read 82f3 → released · IN_PROGRESS, fence 2",
+				"6 Idempotency store>Idempotency store lease stands: another delivery is busy, and nothing runs twice busy"}},
 		"the lease is stale": {func(c *diagram.Claim) { c.Status, c.AgeSeconds = claim.InProgress, 400 }, []diagram.Moment{grant(1, "")},
 			[]string{"3 worker-1>worker-1 silent for 6 min, lease 5 min: whoever comes next takes over crash inferred"}},
 		"a call without a key has begun": {func(c *diagram.Claim) { c.Status, c.Keyed, c.CallStarted = claim.InProgress, false, true }, []diagram.Moment{grant(1, "")},
@@ -158,6 +165,13 @@ func TestEveryEndHasItsArrows(t *testing.T) { // G1
 
 func grant(fence int64, end string) diagram.Moment {
 	return diagram.Moment{At: after(float64(fence)), Source: diagram.FromClaim, What: "granted", Fence: fence, Owner: fmt.Sprintf("worker-%d/a/%d", fence, fence), End: end}
+}
+
+// waited is a grant whose delivery had found the claim busy.
+func waited(fence int64, end string) diagram.Moment {
+	m := grant(fence, end)
+	m.BusySeconds = 7
+	return m
 }
 
 // A process that was started again is another one, under the same name.

@@ -167,6 +167,7 @@ func (s *story) granted(i int, m Moment) {
 		}
 	}
 	s.add(broker, w, deliver)
+	s.busy(m)
 	s.add(w, claims, take)
 	if b := s.before; b != nil && b.End == claim.EndExpired {
 		s.fenced(b.Fence)
@@ -180,6 +181,18 @@ func (s *story) lease(m Moment) string {
 		return ""
 	}
 	return " · lease " + duration(time.Duration(s.t.Claim.LeaseSeconds)*time.Second)
+}
+
+// busy remarks on what a delivery had found before it was granted.
+func (s *story) busy(m Moment) {
+	if m.BusySeconds == 0 {
+		return
+	}
+	label := fmt.Sprintf("busy: the lease stood for another %s, and nothing ran", seconds(int64(m.BusySeconds)))
+	if b := s.before; b != nil && b.End == "released" {
+		label = fmt.Sprintf("busy: released, not before its time, which was %s away", seconds(int64(m.BusySeconds)))
+	}
+	s.steps = append(s.steps, step{from: claims, to: claims, Arrow: Arrow{Label: label, Mark: Busy}, remark: true})
 }
 
 // fenced remarks on what follows from a takeover (C4). Whether the earlier owner still

@@ -59,7 +59,7 @@ const clock = "15:04:05.000"
 // words say what a picture in colours shows by them.
 func words(a Arrow) string {
 	var said []string
-	if a.Mark != Plain && a.Mark != Success && a.Mark != Decision && a.Mark != Fenced {
+	if a.Mark != Plain && a.Mark != Success && a.Mark != Decision && !strings.HasPrefix(a.Label, string(a.Mark)+":") {
 		said = append(said, string(a.Mark))
 	}
 	if a.Inferred {

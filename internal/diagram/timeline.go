@@ -86,7 +86,9 @@ type Moment struct {
 	To     execution.Status `json:"to,omitzero"`    // of the execution
 	Owner  string           `json:"owner,omitzero"` // of the claim: pod / process / grant
 	End    string           `json:"end,omitzero"`   // of the claim: how the grant ended
-	Detail string           `json:"detail,omitzero"`
+	// Of the claim: so long its delivery had found the claim busy before, and waited.
+	BusySeconds int    `json:"busySeconds,omitzero"`
+	Detail      string `json:"detail,omitzero"`
 }
 
 // Where a moment comes from.

@@ -298,7 +298,7 @@ func (w *world) orchestratorAs(id string, listens bool) (stop func()) {
 		w.t.Fatal(err)
 	}
 	o := &orchestrator.Orchestrator{
-		Store: db.Executions(), Send: tasks.Send, SendTimeout: 20 * time.Second,
+		Store: db.Executions(), Views: db.Executions(), Send: tasks.Send, SendTimeout: 20 * time.Second,
 		RelayAge: w.pace.relayAge, RelayPeriod: w.pace.relayPeriod, MaxMessage: 240 << 10,
 		Claims: &claim.Desk{
 			Store: db.Claims(), Process: id + "/" + claim.Nonce(), Timeout: storeTimeout, Clock: w.clockOf(id),

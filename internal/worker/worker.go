@@ -154,7 +154,7 @@ func (w *Worker) take(ctx context.Context, j *job, readFirst bool) (*claim.Lease
 			return nil, verdict, nil // busy: a copy takes it from here
 		}
 		waited += max(verdict.Wait, time.Millisecond)
-		ask.ReadFirst = true
+		ask.ReadFirst, ask.Waited = true, waited
 	}
 }
 
