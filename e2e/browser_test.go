@@ -3,6 +3,8 @@ package e2e
 import (
 	"context"
 	"fmt"
+	"net/http"
+	"net/http/httptest"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -43,8 +45,11 @@ func TestMain(m *testing.M) {
 			fmt.Println("FAIL:", err)
 			return 1
 		}
+		tls := httptest.NewTLSServer(http.NotFoundHandler())
+		pin := pinOf(tls.Certificate())
+		tls.Close()
 		options := append(chromedp.DefaultExecAllocatorOptions[:], chromedp.ExecPath(path), chromedp.NoSandbox, chromedp.DisableGPU,
-			chromedp.Flag("disable-quic", true), chromedp.Flag("disable-component-update", true))
+			chromedp.Flag("disable-quic", true), chromedp.Flag("disable-component-update", true), chromedp.Flag("ignore-certificate-errors-spki-list", pin))
 		allocator, stop := chromedp.NewExecAllocator(context.Background(), options...)
 		defer stop()
 		var end context.CancelFunc

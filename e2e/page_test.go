@@ -61,6 +61,7 @@ func TestThePageIsLiveAndOperated(t *testing.T) {
 	t.Run("live", func(t *testing.T) { s.of(t).live() })
 	t.Run("replay", func(t *testing.T) { s.of(t).replay() })
 	t.Run("refused", func(t *testing.T) { s.of(t).refused() })
+	t.Run("signed in", func(t *testing.T) { s.of(t).signedIn() })
 	t.Run("hostile", func(t *testing.T) { s.of(t).hostile() })
 	t.Run("keyboard", func(t *testing.T) { s.of(t).keyboard() })
 	t.Run("very many", func(t *testing.T) { s.of(t).veryMany() })

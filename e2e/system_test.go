@@ -30,6 +30,7 @@ type system struct {
 	page    string // the orchestrator's address, with its scheme
 	control string
 	store   string
+	broker  string // of up: its address
 }
 
 // start runs bin/local until the test ends, and waits for the line that says that
@@ -88,11 +89,14 @@ func start(t *testing.T, until string, args ...string) *system {
 // up is the whole system, as make run starts it, on free ports and in memory.
 func up(t *testing.T) *system {
 	t.Helper()
-	args := []string{"up", "-data", "", "-dir", t.TempDir()}
-	for _, at := range []string{"amqp", "cosmos", "downstream", "control", "api", "projector"} {
+	broker := free(t)
+	args := []string{"up", "-data", "", "-dir", t.TempDir(), "-amqp", broker}
+	for _, at := range []string{"cosmos", "downstream", "control", "api", "projector"} {
 		args = append(args, "-"+at, "127.0.0.1:0")
 	}
-	return start(t, "everything runs", args...)
+	s := start(t, "everything runs", args...)
+	s.broker = broker
+	return s
 }
 
 // ask sends a request that must be answered by a status of success.
