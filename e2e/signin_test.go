@@ -77,7 +77,7 @@ func (b *browser) signIn(i *issuer, who string) {
 func (s *system) signedIn() {
 	i := newIssuer(s.t, map[string]user{
 		"grace": {[]string{"read", "operate"}, time.Hour}, "ada": {[]string{"read"}, time.Hour},
-		"brief": {[]string{"read"}, 5 * time.Second}, "nobody": {nil, time.Hour},
+		"brief": {[]string{"read"}, 5 * time.Second}, "nobody": {[]string{}, time.Hour},
 	})
 	page := s.guarded(i)
 	b := open(s.t, page+"/executions/letter-9")
