@@ -22,6 +22,7 @@ import (
 type connection struct {
 	client     *azcosmos.Client
 	items      map[string]*azcosmos.ContainerClient // of every container
+	traced     bool                                 // its operations can become spans
 	discovered atomic.Bool
 }
 
@@ -56,12 +57,12 @@ func (d *Database) connect(ctx context.Context) (*connection, error) {
 	if d.closed {
 		return nil, fmt.Errorf("%w: the database is closed", message.ErrRefused)
 	}
-	at, traces := &d.current.untraced, tracing.Provider{}
-	if d.mayTrace(ctx) {
-		at, traces = &d.current.traced, d.options.Tracing
+	at, traced := &d.current.untraced, d.mayTrace(ctx)
+	if traced {
+		at = &d.current.traced
 	}
 	if *at == nil {
-		c, err := d.dial(traces)
+		c, err := d.dial(traced)
 		if err != nil {
 			return nil, fmt.Errorf("%w: %w", message.ErrRefused, err)
 		}
@@ -71,8 +72,11 @@ func (d *Database) connect(ctx context.Context) (*connection, error) {
 }
 
 // dial makes a client, which finds nothing out before it is used.
-func (d *Database) dial(traces tracing.Provider) (*connection, error) {
-	c := &connection{}
+func (d *Database) dial(traced bool) (*connection, error) {
+	c, traces := &connection{traced: traced}, tracing.Provider{}
+	if traced {
+		traces = d.options.Tracing
+	}
 	o := &azcosmos.ClientOptions{ClientOptions: azcore.ClientOptions{
 		Transport:        d.options.Transport,
 		Telemetry:        policy.TelemetryOptions{ApplicationID: d.options.ApplicationID},
@@ -173,7 +177,9 @@ func (p attempts) Do(req *policy.Request) (*http.Response, error) {
 		op.verb = verbOf(req.Raw())
 	}
 	response, err := req.Next()
-	annotate(req.Raw().Context(), response)
+	if p.c.traced {
+		annotate(req.Raw().Context(), response)
+	}
 	if p.throttled != nil && response != nil && response.StatusCode == http.StatusTooManyRequests {
 		p.throttled()
 	}

@@ -71,30 +71,38 @@ func (h *watched) ended(ctx context.Context, span trace.Span, began time.Time, s
 	if !recording && !h.duration.Enabled(ctx) {
 		return
 	}
-	var says []attribute.KeyValue
-	if status != 0 {
-		says = append(says, semconv.HTTPResponseStatusCode(status))
-	}
-	class := "no_reply"
-	if status >= http.StatusBadRequest {
-		class = strconv.Itoa(status)
-	}
-	if status == 0 || status >= http.StatusBadRequest {
-		says = append(says, semconv.ErrorTypeKey.String(class))
-	}
 	options, ok := h.known.Load(status)
 	if !ok {
-		set := attribute.NewSet(slices.Concat(says, h.measured)...)
+		set := attribute.NewSet(slices.Concat(replied(status), h.measured)...)
 		options, _ = h.known.LoadOrStore(status, []metric.RecordOption{metric.WithAttributeSet(set)})
 	}
 	h.duration.Inst().Record(ctx, time.Since(began).Seconds(), options.([]metric.RecordOption)...)
 	if !recording {
 		return
 	}
-	span.SetAttributes(append(says, keyEffect.String(o.Effect.String()))...)
+	span.SetAttributes(append(replied(status), keyEffect.String(o.Effect.String()))...)
 	if o.Effect != message.EffectApplied {
 		span.SetStatus(codes.Error, o.Description)
 		span.AddEvent(semconv.ExceptionEventName, trace.WithAttributes(
-			semconv.ExceptionType("downstream."+class), semconv.ExceptionMessage(o.Description)))
+			semconv.ExceptionType("downstream."+class(status)), semconv.ExceptionMessage(o.Description)))
 	}
+}
+
+// replied is what a status says, or that there was none.
+func replied(status int) (says []attribute.KeyValue) {
+	if status != 0 {
+		says = append(says, semconv.HTTPResponseStatusCode(status))
+	}
+	if status == 0 || status >= http.StatusBadRequest {
+		says = append(says, semconv.ErrorTypeKey.String(class(status)))
+	}
+	return says
+}
+
+// class is the class of a failure: the status, where that is what says so.
+func class(status int) string {
+	if status >= http.StatusBadRequest {
+		return strconv.Itoa(status)
+	}
+	return "no_reply"
 }

@@ -143,9 +143,9 @@ const longestFirst = 2500 * time.Millisecond
 // is known to have died, or before the SDK's second attempt, and take the other.
 func (p *pump) tell(ctx context.Context, d *delivery, action message.Action, s message.Settlement) error {
 	began, operation := time.Now(), settling[action].operation
-	ctx, span := p.startSettle(context.WithoutCancel(ctx), d, operation)
+	ctx, span := p.startSettle(ctx, d, operation)
 	defer span.End()
-	err := p.tellEitherWay(ctx, began.Add(p.SettleTimeout), d, action, s)
+	err := p.tellEitherWay(context.WithoutCancel(ctx), began.Add(p.SettleTimeout), d, action, s)
 	fail(span, err)
 	p.Client.took(ctx, p.station, operation, began, err)
 	return err

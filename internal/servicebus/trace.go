@@ -3,6 +3,7 @@ package servicebus
 import (
 	"context"
 	"maps"
+	"slices"
 
 	otelcodes "go.opentelemetry.io/otel/codes"
 	"go.opentelemetry.io/otel/propagation"
@@ -17,17 +18,10 @@ func (c *Client) inject(ctx context.Context, properties map[string]any) map[stri
 	if !trace.SpanContextFromContext(ctx).IsValid() {
 		return properties
 	}
-	carrier := propagation.MapCarrier{}
-	c.propagator.Inject(ctx, carrier)
-	if len(carrier) == 0 {
-		return properties
-	}
-	with := make(map[string]any, len(carrier)+1+len(properties))
+	with := make(carrier, len(properties)+3)
 	maps.Copy(with, properties)
-	for name, value := range carrier {
-		with[name] = value
-	}
-	if parent := carrier[traceparent]; parent != "" {
+	c.propagator.Inject(ctx, with)
+	if parent, ok := with[traceparent].(string); ok {
 		with[diagnosticID] = parent
 	}
 	return with
@@ -39,22 +33,29 @@ func (c *Client) extract(ctx context.Context, properties map[string]any) context
 	if len(properties) == 0 {
 		return ctx
 	}
-	carrier := propagation.MapCarrier{}
-	for _, name := range c.propagator.Fields() {
-		if value, ok := properties[name].(string); ok {
-			carrier[name] = value
-		}
-	}
-	with := c.propagator.Extract(ctx, carrier)
+	with := c.propagator.Extract(ctx, carrier(properties))
 	if trace.SpanContextFromContext(with).IsValid() {
 		return with
 	}
 	if id, ok := properties[diagnosticID].(string); ok {
-		carrier[traceparent] = id
-		with = c.propagator.Extract(ctx, carrier)
+		older := maps.Clone(properties)
+		older[traceparent] = id
+		with = c.propagator.Extract(ctx, carrier(older))
 	}
 	return with
 }
+
+// carrier are application properties, some of which carry a trace context.
+type carrier map[string]any
+
+var _ propagation.TextMapCarrier = carrier(nil)
+
+func (c carrier) Get(name string) string {
+	text, _ := c[name].(string)
+	return text
+}
+func (c carrier) Set(name, value string) { c[name] = value }
+func (c carrier) Keys() []string         { return slices.Collect(maps.Keys(c)) }
 
 // The kinds of spans, as options that are made once.
 var (

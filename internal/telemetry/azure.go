@@ -11,7 +11,6 @@ import (
 	"go.opentelemetry.io/otel/codes"
 	semconv "go.opentelemetry.io/otel/semconv/v1.43.0"
 	"go.opentelemetry.io/otel/trace"
-	notrace "go.opentelemetry.io/otel/trace/noop"
 )
 
 // Azure is what an SDK of Azure makes its spans with: the same spans, under the
@@ -19,7 +18,7 @@ import (
 // each attempt over HTTP is not made: it has names that no backend reads any more,
 // and what it says stands in the operation's span.
 func (p Providers) Azure() tracing.Provider {
-	if _, off := p.Traces.(notrace.TracerProvider); off {
+	if made, is := p.Traces.(sparing); is && made.off {
 		return tracing.Provider{}
 	}
 	return tracing.NewProvider(func(module, version string) tracing.Tracer {
@@ -49,16 +48,10 @@ func bridge(span trace.Span) tracing.Span {
 	return tracing.NewSpan(tracing.SpanImpl{
 		End: func() { span.End() },
 		SetAttributes: func(told ...tracing.Attribute) {
-			for _, a := range told {
-				span.SetAttributes(current(a)...)
-			}
+			span.SetAttributes(current(told)...)
 		},
 		AddEvent: func(name string, told ...tracing.Attribute) {
-			var attributes []attribute.KeyValue
-			for _, a := range told {
-				attributes = append(attributes, current(a)...)
-			}
-			span.AddEvent(name, trace.WithAttributes(attributes...))
+			span.AddEvent(name, trace.WithAttributes(current(told)...))
 		},
 		SetStatus: func(s tracing.SpanStatus, why string) {
 			switch s {
@@ -71,46 +64,62 @@ func bridge(span trace.Span) tracing.Span {
 	})
 }
 
-// current is an attribute under its name of now. The peer is told beside the server:
+// current are attributes under their names of now. The peer is told beside the server:
 // Application Insights takes the target of a dependency from it and from nothing else.
-func current(a tracing.Attribute) []attribute.KeyValue {
-	text := fmt.Sprint(a.Value)
-	switch a.Key {
-	case "db.system":
-		return []attribute.KeyValue{semconv.DBSystemNameAzureCosmosDB}
-	case "db.cosmosdb.connection_mode":
-		return []attribute.KeyValue{semconv.AzureCosmosDBConnectionModeKey.String(text)}
-	case "db.cosmosdb.request_charge": // a float32, whose digits are to stay what they are
-		if units, err := strconv.ParseFloat(text, 64); err == nil {
-			return []attribute.KeyValue{semconv.AzureCosmosDBOperationRequestCharge(units)}
+func current(told []tracing.Attribute) []attribute.KeyValue {
+	says := make([]attribute.KeyValue, 0, len(told)+2) // two become two
+	for _, a := range told {
+		switch a.Key {
+		case "db.system":
+			says = append(says, semconv.DBSystemNameAzureCosmosDB)
+		case "db.cosmosdb.connection_mode":
+			says = append(says, semconv.AzureCosmosDBConnectionModeKey.String(text(a)))
+		case "db.cosmosdb.request_charge": // a float32, whose digits are to stay what they are
+			if units, err := strconv.ParseFloat(text(a), 64); err == nil {
+				says = append(says, semconv.AzureCosmosDBOperationRequestCharge(units))
+			} else {
+				says = append(says, asIs(a))
+			}
+		case "db.cosmosdb.status_code":
+			says = append(says, semconv.DBResponseStatusCode(text(a)))
+			if code, ok := a.Value.(int); ok && code >= 400 {
+				says = append(says, semconv.ErrorTypeKey.String(text(a)))
+			}
+		case "az.namespace":
+			says = append(says, semconv.AzureResourceProviderNamespace(text(a)))
+		case "server.address":
+			says = append(says, semconv.ServerAddress(text(a)), semconv.NetworkPeerAddress(text(a)))
+		case "server.port":
+			if port, err := strconv.Atoi(text(a)); err == nil {
+				says = append(says, semconv.ServerPort(port))
+			}
+		default:
+			says = append(says, asIs(a))
 		}
-	case "db.cosmosdb.status_code":
-		status := []attribute.KeyValue{semconv.DBResponseStatusCode(text)}
-		if code, ok := a.Value.(int); ok && code >= 400 {
-			status = append(status, semconv.ErrorTypeKey.String(text))
-		}
-		return status
-	case "az.namespace":
-		return []attribute.KeyValue{semconv.AzureResourceProviderNamespace(text)}
-	case "server.address":
-		return []attribute.KeyValue{semconv.ServerAddress(text), semconv.NetworkPeerAddress(text)}
-	case "server.port":
-		if port, err := strconv.Atoi(text); err == nil {
-			return []attribute.KeyValue{semconv.ServerPort(port)}
-		}
-		return nil
 	}
+	return says
+}
+
+// asIs is an attribute that has kept its name.
+func asIs(a tracing.Attribute) attribute.KeyValue {
 	switch v := a.Value.(type) {
 	case bool:
-		return []attribute.KeyValue{attribute.Bool(a.Key, v)}
+		return attribute.Bool(a.Key, v)
 	case int:
-		return []attribute.KeyValue{attribute.Int(a.Key, v)}
+		return attribute.Int(a.Key, v)
 	case int64:
-		return []attribute.KeyValue{attribute.Int64(a.Key, v)}
+		return attribute.Int64(a.Key, v)
 	case float64:
-		return []attribute.KeyValue{attribute.Float64(a.Key, v)}
+		return attribute.Float64(a.Key, v)
 	}
-	return []attribute.KeyValue{attribute.String(a.Key, text)}
+	return attribute.String(a.Key, text(a))
+}
+
+func text(a tracing.Attribute) string {
+	if s, ok := a.Value.(string); ok {
+		return s
+	}
+	return fmt.Sprint(a.Value)
 }
 
 // firstWords is what the SDKs tell in twenty lines of an error, as one short one.

@@ -84,7 +84,7 @@ type Providers struct {
 // reached is not, since a program must run without one.
 func Start(ctx context.Context, o Options) (Providers, error) {
 	p := Providers{
-		Traces:     notrace.NewTracerProvider(),
+		Traces:     sparing{notrace.NewTracerProvider(), true},
 		Metrics:    nometric.NewMeterProvider(),
 		Logs:       nolog.NewLoggerProvider(),
 		Propagator: propagation.TraceContext{},
@@ -191,7 +191,7 @@ func (p *Providers) traces(ctx context.Context, who *resource.Resource) error {
 		return err
 	}
 	sdk := sdktrace.NewTracerProvider(sdktrace.WithBatcher(exporter), sdktrace.WithResource(who))
-	p.Traces, p.stops = sdk, append(p.stops, sdk.Shutdown)
+	p.Traces, p.stops = sparing{TracerProvider: sdk}, append(p.stops, sdk.Shutdown)
 	return nil
 }
 
