@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net/http"
 	"net/http/httptest"
+	"slices"
 	"strings"
 	"testing/synctest"
 	"time"
@@ -60,6 +61,8 @@ func (pl *player) goWrong(s step) {
 		}
 	case jumpsAtCall:
 		pl.jumpAtCall(r, s)
+	case cancelsTaken, givesUpHeld:
+		pl.meet(s)
 	case jumpsAhead, jumpsBack:
 		synctest.Wait() // so that everybody sees it between two events
 		pl.hub.Jump(s.Jump)
@@ -104,7 +107,7 @@ func (pl *player) armFor(s step, slot string) (name string) {
 		pl.wrong(fmt.Sprintf("%s: %v", s.Kind, err))
 		return rule.Name
 	}
-	if s.Kind != killsAt && s.Kind != killsLate {
+	if !slices.Contains([]string{killsAt, killsLate, cancelsTaken, givesUpHeld}, s.Kind) { // those last until somebody comes there
 		pl.in(s.For, func() { _ = pl.hub.Disarm(rule.Name) })
 	}
 	return rule.Name
@@ -368,6 +371,7 @@ func (pl *player) repeat(s step) {
 	case s.Kind == forges:
 		task.Payload = jsontext.Value(fmt.Sprintf(`{"for":%q,"forged":true}`, d.ID))
 		m, err := task.Message(copied, time.Now())
+		pl.note("forged", copied, "", 0)
 		pl.deliver(message.Tasks, m, err)
 	case c.doc.Status == "COMPLETED":
 		m, err := message.Completed{

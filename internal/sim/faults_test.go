@@ -151,6 +151,7 @@ const (
 var otherKinds = []string{
 	kills, kills, killsAt, killsAt, killsAt, killsAt, killsLate, killsLate, pauses, pauses, pauses, terminates,
 	jumpsWorker, jumpsAtCall, jumpsAtCall, jumpsAhead, jumpsBack, lagsCommits, lagsTime, lagsTime, purges, purges, purges, givesUp, givesUp, buries, buries, changes, disables,
+	cancelsTaken, givesUpHeld,
 }
 
 var containers = []string{"claims", "executions", "executions", "inventory"}
@@ -200,6 +201,9 @@ func (c *choice) fault() step {
 		s.Entity = []string{message.Tasks, message.TaskEvents, message.Reservations}[c.IntN(3)]
 	case purges, givesUp, buries:
 		s.For = c.time(30*second, 2*time.Minute)
+	case cancelsTaken, givesUpHeld:
+		s.Target, s.Rule = "", meeting(s.Kind) // whoever comes there
+		s.For = c.time(70*second, 150*second)
 	}
 	return s
 }

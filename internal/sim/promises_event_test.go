@@ -17,10 +17,15 @@ type eventsSeen struct {
 	failures  map[string]bool              // keys of TaskFailed events
 	tasks     map[string]int               // execution → messages in the queue of tasks
 	sent      map[string]bool              // keys of messages that were not scheduled
+	forged    map[string]bool              // keys of messages with another payload than their execution's
+	copied    map[string]uint64            // execution and client → its newest copy
 }
 
 func newEventsSeen() eventsSeen {
-	return eventsSeen{map[string]uint64{}, map[string]time.Time{}, map[string]map[string]uint64{}, map[string]bool{}, map[string]int{}, map[string]bool{}}
+	return eventsSeen{
+		delivered: map[string]uint64{}, seen: map[string]time.Time{}, told: map[string]map[string]uint64{}, failures: map[string]bool{},
+		tasks: map[string]int{}, sent: map[string]bool{}, forged: map[string]bool{}, copied: map[string]uint64{},
+	}
 }
 
 func handle(e *control.Event) string {
@@ -74,6 +79,7 @@ func (i *inspection) sent(e *control.Event, id string) {
 			i.events.sent[e.Key] = true
 		} else {
 			i.hold("W3", "S4")
+			i.events.copied[id+" "+e.Client] = e.Seq
 		}
 	case "task-events":
 		s := i.claimOf(id)
@@ -135,6 +141,9 @@ func (i *inspection) settled(e *control.Event, id string) {
 		withdrawn := s.doc != nil && s.doc.Status == "CANCELLED"
 		if told < i.events.delivered[handle(e)] && !withdrawn {
 			i.broken("D1", "%s settles %s and has told nobody since its delivery", e.Client, e.Key)
+		}
+		if i.events.forged[e.Key] && i.events.copied[id+" "+e.Client] < i.events.delivered[handle(e)] {
+			i.broken("C7", "%s takes %s, of another payload, for a message of %s", e.Client, e.Key, id)
 		}
 	case e.Entity == "tasks" && isWorker(e.Client) && e.Disposition == "abandoned":
 		if !i.h.gone[e.Client] {

@@ -104,6 +104,8 @@ func (i *inspection) outside(e *control.Event) {
 		i.peace = i.now.at
 	case "cut off":
 		i.disturbed(e.Key, "")
+	case "forged":
+		i.events.forged[e.Key] = true
 	case "clock jump":
 		i.clockJumped(e)
 	}

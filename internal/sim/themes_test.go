@@ -26,7 +26,7 @@ var (
 			}),
 			slices.DeleteFunc(slices.Clone(faultKinds), func(k kind) bool { return k.rule.Match.Service != "downstream" }),
 		),
-		others: []string{kills, killsAt, killsAt, killsLate, pauses, pauses, jumpsAtCall, jumpsAtCall},
+		others: []string{kills, killsAt, killsAt, killsLate, pauses, pauses, jumpsAtCall, jumpsAtCall, cancelsTaken, givesUpHeld},
 	}
 
 	// around messages: what is sent and not taken, taken and not answered, and settled
@@ -34,7 +34,7 @@ var (
 		kinds: slices.DeleteFunc(slices.Clone(faultKinds), func(k kind) bool {
 			return k.rule.Match.Service != "servicebus" || !strings.Contains("send renew-lock", k.rule.Match.Operation)
 		}),
-		others: []string{killsAt, killsAt, killsLate, pauses, terminates, purges, givesUp, buries, changes, disables},
+		others: []string{killsAt, killsAt, killsLate, pauses, terminates, purges, givesUp, buries, changes, disables, givesUpHeld},
 	}
 
 	themes = []theme{anything, anything, anything, calling, sending}
