@@ -21,7 +21,7 @@ const (
 // more of them in a quarter of an hour.
 var brisk = pace{
 	lock: time.Minute, lease: time.Minute, publish: 15 * time.Second, grace: 40 * time.Second,
-	reconcileAge: 3 * time.Minute, reconcilePeriod: time.Minute, relayAge: 25 * time.Second, relayPeriod: 20 * time.Second,
+	reconcileAge: 3 * time.Minute, reconcilePeriod: time.Minute, relayAge: 25 * time.Second, relayPeriod: 30 * time.Second,
 	replaySettle: 3 * time.Minute,
 }
 
@@ -131,7 +131,7 @@ func planOf(seed uint64) plan {
 	c := &choice{Rand: rand.New(rand.NewPCG(seed, 0x0e)), plan: &p}
 	c.theme = themes[c.IntN(len(themes))]
 	p.Workers, p.Orchestrators, p.Projectors = 2+c.IntN(4), 1+c.IntN(3), 1+c.IntN(3)
-	if c.IntN(3) > 0 { // most histories are of few processes: the rest costs time
+	if c.IntN(4) > 0 { // most histories are of few processes: the rest costs time
 		p.Workers, p.Orchestrators, p.Projectors = 2+c.IntN(2), 1+c.IntN(2), 1+c.IntN(2)
 	}
 	p.Slots = 1 + c.IntN(4)

@@ -32,11 +32,10 @@ var (
 	tallyIn  = flag.String("tally", "", "where the counts are written")
 )
 
-// few is how many histories `make test` plays, under the race detector: there one costs
-// 1.6 CPU seconds, and fifty would be 80 of its time. enough is from how many on nothing
-// may be missing.
+// few is how many histories `make test` plays, under the race detector, where each costs
+// several times as much. enough is from how many on nothing may be missing.
 const (
-	few    = 30
+	few    = 50
 	enough = 100
 )
 
@@ -119,7 +118,7 @@ func children(histories, processes int) (*tally, error) {
 // Random histories of everything, with everything that can go wrong, and each
 // promise held against what was seen.
 func TestHistories(t *testing.T) { // C1 C2 C3 C4 C5 C6 C7 C8 C9 C10 D1 W1 W2 W3 E1 E2 E3 E4 E5 E6 E7 E8 R1 R2 R3 R4 R5 R6 R8 P1 P2 P3 S4
-	defer debug.SetGCPercent(debug.SetGCPercent(400)) // bubbles make much garbage, and little of it is large
+	defer debug.SetGCPercent(debug.SetGCPercent(800)) // a history makes a hundred megabytes of garbage, and keeps little of it
 	total := newTally()
 	start := time.Now()
 	shares := 1
@@ -145,13 +144,16 @@ func TestHistories(t *testing.T) { // C1 C2 C3 C4 C5 C6 C7 C8 C9 C10 D1 W1 W2 W3
 // play plays a share of the seeds.
 func (total *tally) play(t *testing.T, share, shares int) {
 	for n := share; n < cmp.Or(*seeds, few); n += shares {
-		i := inspect(play(t, planOf(*first+uint64(n)**stride)))
-		total.count(i)
-		if len(i.violations) > 0 {
-			t.Error(i.report(t))
-			if *untilOne {
-				return
+		number := *first + uint64(n)**stride
+		holds := t.Run(strconv.FormatUint(number, 10), func(t *testing.T) { // by its name a history that panics is found again
+			i := inspect(play(t, planOf(number)))
+			total.count(i)
+			if len(i.violations) > 0 {
+				t.Error(i.report(t))
 			}
+		})
+		if !holds && *untilOne {
+			return
 		}
 	}
 }
