@@ -36,6 +36,7 @@ var byHistories = []string{
 	"a takeover keeps the fence",
 	"a zombie adopts the grant that it finds",
 	"an owner trusts its lease to the end",
+	"nothing renews a lease",
 	"another payload passes",
 	"a fingerprint leaves the payload out",
 	"a takeover counts no start",
@@ -116,12 +117,6 @@ var ownOfHistories = []variant{
 		good: `		case old.Status == InProgress && !old.Released && age <= old.lease()+t.ChallengerMargin,`, broken: `		case old.Status == InProgress && !old.Released && age <= 0,`,
 	},
 	{
-		promises: "C5", says: "nothing renews a lease", file: "claim/lease.go",
-		good: `	err := l.apply(ctx, func(*Claim) {})
-	if l.desk`, broken: `	err := ctx.Err()
-	if l.desk`,
-	},
-	{
 		promises: "W2", says: "a keyed call has a new key every time", file: "worker/call.go",
 		good: `c.Key = message.Key(j.task.ExecutionID, step.Name)`, broken: `c.Key = message.Key(j.task.ExecutionID, claim.Nonce())`,
 	},
@@ -134,9 +129,16 @@ type caught struct {
 	promise   string
 }
 
-var breaks = regexp.MustCompile(`seed (\d+) breaks ([A-Z]+[0-9]*) at event`)
+var (
+	breaks = regexp.MustCompile(`seed (\d+) breaks ([A-Z]+[0-9]*) at event`)
+	began  = regexp.MustCompile(`=== RUN +TestHistories/all/0/(\d+)\n`)
+)
 
-// played builds the simulation with the variant in it, and plays until a history fails.
+// panicked is what a history shows in which a process does not survive what is broken.
+const panicked = "PANIC"
+
+// played builds the simulation with the variant in it, and plays until a history fails;
+// none is history 0.
 func (v variant) played(ctx context.Context, folder string) (caught, error) {
 	overlay, err := v.write(folder)
 	if err != nil {
@@ -149,17 +151,30 @@ func (v variant) played(ctx context.Context, folder string) (caught, error) {
 		return caught{}, fmt.Errorf("build: %w\n%s", err, text)
 	}
 	defer os.Remove(binary)
-	command := exec.CommandContext(ctx, binary, "-test.run=^TestHistories$", "-test.timeout=20m", "-seeds="+strconv.Itoa(within), "-until", "-shorten=0",
+	command := exec.CommandContext(ctx, binary, "-test.v", "-test.run=^TestHistories$", "-test.timeout=20m", "-seeds="+strconv.Itoa(within), "-until", "-shorten=0",
 		"-keep="+folder, "-tally="+filepath.Join(folder, "tally"))
 	command.Dir = filepath.Join(root, "sim")
 	command.Env = append(os.Environ(), "GOMAXPROCS=1")
 	text, err := command.CombinedOutput()
-	found := breaks.FindStringSubmatch(string(text))
-	if found == nil {
-		return caught{variant: v}, fmt.Errorf("%d histories show nothing: %v\n%s", within, err, tail(string(text)))
+	seed, promise, shown := shownBy(string(text))
+	if !shown && err != nil {
+		return caught{}, fmt.Errorf("histories end without showing anything: %w\n%s", err, tail(string(text)))
 	}
-	seed, err := strconv.Atoi(found[1])
-	return caught{v, seed, found[2]}, err
+	return caught{v, seed, promise}, nil
+}
+
+// shownBy is the history that fails, and as what.
+func shownBy(output string) (seed int, promise string, shown bool) {
+	if found := breaks.FindStringSubmatch(output); found != nil {
+		seed, err := strconv.Atoi(found[1])
+		return seed, found[2], err == nil
+	}
+	all := began.FindAllStringSubmatch(output, -1)
+	if len(all) == 0 || !strings.Contains(output, "\npanic: ") || strings.Contains(output, "panic: test timed out") {
+		return 0, "", false
+	}
+	seed, err := strconv.Atoi(all[len(all)-1][1])
+	return seed, panicked, err == nil
 }
 
 func tail(text string) string {
@@ -196,12 +211,15 @@ func TestEverySimulatedVariantIsCaught(t *testing.T) {
 			t.Run(v.promises+" "+v.says, func(t *testing.T) {
 				t.Parallel()
 				c, err := v.played(t.Context(), t.TempDir())
-				if err != nil && (v.test == "" || known[v.says].histories > 0) {
+				if err != nil {
 					t.Fatal(err)
+				}
+				if c.histories == 0 && (v.test == "" || known[v.says].histories > 0) {
+					t.Fatalf("%d histories show nothing", within)
 				}
 				mu.Lock()
 				defer mu.Unlock()
-				if err != nil {
+				if c.histories == 0 {
 					fmt.Printf("%d histories do not show: %s: its own test does: %s\n", within, v.says, v.test)
 				} else {
 					fmt.Printf("history %d breaks %s: %s\n", c.histories, c.promise, v.says)
@@ -309,5 +327,26 @@ func TestTheGuaranteesNameVariantsThatAreTried(t *testing.T) {
 	}
 	if shown < enough {
 		t.Errorf("%d variants are shown by histories, want at least %d", shown, enough)
+	}
+}
+
+// A process that does not survive what is broken shows it as well as a promise does.
+func TestAHistoryThatPanicsShowsAVariant(t *testing.T) {
+	for _, c := range []struct {
+		output  string
+		seed    int
+		promise string
+		shown   bool
+	}{
+		{"=== RUN   TestHistories/all/0/3\n=== RUN   TestHistories/all/0/4\npanic: nil pointer\n", 4, panicked, true},
+		{"=== RUN   TestHistories/all/0/3\n    simulate_test.go:1: seed 3 breaks C9 at event 7: it\n", 3, "C9", true},
+		{"=== RUN   TestHistories/all/0/60\nPASS\n", 0, "", false},
+		{"=== RUN   TestHistories/all/0/9\npanic: test timed out after 20m0s\n", 0, "", false},
+		{"\npanic: flag redefined\n", 0, "", false},
+	} {
+		seed, promise, shown := shownBy(c.output)
+		if seed != c.seed || promise != c.promise || shown != c.shown {
+			t.Errorf("%q is history %d as %q, shown %t", c.output, seed, promise, shown)
+		}
 	}
 }

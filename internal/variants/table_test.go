@@ -53,6 +53,13 @@ var ofWork = []variant{
 		"claim.TestTrustEndsBeforeAnyoneElseMayTakeTheClaim",
 	},
 	{
+		"C5", "nothing renews a lease", "claim/lease.go",
+		`	err := l.apply(ctx, func(*Claim) {})
+	if l.desk`, `	err := ctx.Err()
+	if l.desk`,
+		"claim.TestALeaseIsRenewedForAsLongAsItIsHeld",
+	},
+	{
 		"C5", "trust that was lost is regained", "claim/lease.go",
 		`	if l.ctx.Err() != nil {
 		return context.Cause(l.ctx)
