@@ -292,10 +292,7 @@ func (s *stage) deliverAgain(ctx context.Context) error {
 		return err
 	}
 	e := stands.Execution
-	m, err := message.Task{
-		ExecutionID: e.ExecutionID, Run: e.Run, Type: e.Type, Payload: e.Payload,
-		ExecutionETag: string(stands.ETag), Deadline: e.Deadline, NotAfter: e.NotAfter,
-	}.Message(message.CopyMessageID(s.id, "twice"), time.Now())
+	m, err := e.Task(e.Run, stands.ETag).Message(message.CopyMessageID(s.id, "twice"), time.Now())
 	if err != nil {
 		return err
 	}

@@ -229,10 +229,7 @@ func (z *zombie) stop(ctx context.Context) error {
 		return err
 	}
 	e := stands.Execution
-	m, err := message.Task{
-		ExecutionID: e.ExecutionID, Run: e.Run, Type: e.Type, Payload: e.Payload,
-		ExecutionETag: string(stands.ETag), Deadline: e.Deadline, NotAfter: e.NotAfter,
-	}.Message(message.CopyMessageID(z.task, "zombie"), time.Now())
+	m, err := e.Task(e.Run, stands.ETag).Message(message.CopyMessageID(z.task, "zombie"), time.Now())
 	if err != nil {
 		return err
 	}

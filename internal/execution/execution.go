@@ -5,6 +5,8 @@ import (
 	"time"
 
 	"github.com/go-json-experiment/json/jsontext"
+
+	"oneeffect/internal/message"
 )
 
 // Status of an execution.
@@ -82,6 +84,17 @@ type Failure struct {
 	Description string `json:"description"`
 	Outcome     string `json:"outcome"`
 	Fence       int64  `json:"fence"`
+}
+
+// Task is what asks a worker for one run of the execution; ticket is the version that
+// stood when it was asked for, which the creator has from its write and everybody else
+// from a read.
+func (e Execution) Task(run int, ticket ETag) message.Task {
+	return message.Task{
+		ExecutionID: e.ExecutionID, Run: run, Type: e.Type, Payload: e.Payload,
+		ExecutionETag: string(ticket), Deadline: e.Deadline, NotAfter: e.NotAfter, Asserted: e.Asserted,
+		Orchestration: e.Orchestration,
+	}
 }
 
 // Note is one entry of the history: what happened to this execution, oldest first.

@@ -13,15 +13,9 @@ import (
 	"go.opentelemetry.io/otel/propagation"
 )
 
-// taskFor is the message that asks for one run of an execution; ticket is the
-// execution's ETag, which the creator has from its write and a relay from a read.
+// taskFor is the message that an outbox entry stands for.
 func taskFor(e execution.Execution, entry execution.Entry, ticket execution.ETag) (message.Message, error) {
-	task := message.Task{
-		ExecutionID: e.ExecutionID, Run: entry.Run, Type: e.Type, Payload: e.Payload,
-		ExecutionETag: string(ticket), Deadline: e.Deadline, NotAfter: e.NotAfter, Asserted: e.Asserted,
-		Orchestration: e.Orchestration,
-	}
-	return task.Message(entry.MessageID, time.Now())
+	return e.Task(entry.Run, ticket).Message(entry.MessageID, time.Now())
 }
 
 // dispatch sends a task and forgets its outbox entry. In this order: an entry

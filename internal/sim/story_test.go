@@ -195,11 +195,7 @@ func TestADuplicateWaitsWhileTheLeaseStands(t *testing.T) { // C1 W3
 // taskOf is the task of an execution as the orchestrator sends it.
 func (w *world) taskOf(id string) message.Task {
 	s := w.execution(id)
-	e := s.Execution
-	return message.Task{
-		ExecutionID: e.ExecutionID, Run: e.Run, Type: e.Type, Payload: e.Payload,
-		ExecutionETag: string(s.ETag), Deadline: e.Deadline, NotAfter: e.NotAfter,
-	}
+	return s.Execution.Task(s.Execution.Run, s.ETag)
 }
 
 func TestASecondCompletionIsANoOpAndItsMessageIsSettled(t *testing.T) { // E1
