@@ -30,7 +30,7 @@ func TestTheDocumentHasTheTableAsItIs(t *testing.T) {
 	if !opened || !closed {
 		t.Fatalf("%s has no section between %q and %q", document, begin, end)
 	}
-	if want := "\n" + Markdown() + "\n"; section != want {
+	if want := "\n" + markdown() + "\n"; section != want {
 		if *rewrite {
 			if err := os.WriteFile(document, []byte(before+begin+want+end+after), 0o644); err != nil {
 				t.Fatal(err)
@@ -42,7 +42,7 @@ func TestTheDocumentHasTheTableAsItIs(t *testing.T) {
 }
 
 func TestEverySymbolOfTheTableIsExplained(t *testing.T) {
-	table, legend, _ := strings.Cut(Markdown(), "\n\n")
+	table, legend, _ := strings.Cut(markdown(), "\n\n")
 	for _, c := range clauses(Defaults()) {
 		for _, s := range slices.Concat(c.left.symbols, c.right.symbols) {
 			if !strings.Contains(legend, "| "+s.sign+" |") {

@@ -6,10 +6,10 @@ import (
 	"strings"
 )
 
-// Markdown is the table as people read it: every relation with its formula, the
+// markdown is the table as people read it: every relation with its formula, the
 // numbers of the defaults, what goes wrong and what to change. It is made of the
 // clauses that Check decides by.
-func Markdown() string {
+func markdown() string {
 	var out strings.Builder
 	all := clauses(Defaults())
 	out.WriteString("| | what must hold | as a formula | by default | else | remedy |\n|---|---|---|---|---|---|\n")
