@@ -2,9 +2,7 @@ package main
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
-	"net/http"
 	"slices"
 	"time"
 
@@ -62,17 +60,8 @@ func agree(e execution.Execution, c claim.Claim) error {
 
 // effects are those of the whole ledger: the downstream is this cell's alone.
 func (s *stage) effects(ctx context.Context) (int, error) {
-	answer, _, err := ask(ctx, http.DefaultClient, http.MethodGet, "http://"+s.downstream+"/ledger", nil)
-	if err != nil {
-		return 0, err
-	}
-	var ledger struct {
-		Effects int `json:"effects"`
-	}
-	if err := json.Unmarshal(answer, &ledger); err != nil {
-		return 0, fmt.Errorf("read the ledger: %w", err)
-	}
-	return ledger.Effects, nil
+	l, err := s.ledger(ctx)
+	return l.Effects, err
 }
 
 // What a projector has to apply: a count, and one reservation after it.

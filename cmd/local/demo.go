@@ -3,7 +3,6 @@ package main
 import (
 	"context"
 	_ "embed"
-	"encoding/json"
 	"errors"
 	"flag"
 	"fmt"
@@ -270,28 +269,14 @@ func (d *demonstration) note(ctx context.Context, bound time.Duration) error {
 	return nil
 }
 
-// entry is one line of the downstream's ledger: the only place where effects are counted.
-type entry struct {
-	Path    string `json:"path"`
-	Key     string `json:"key"`
-	Calls   int    `json:"calls"`
-	Effects int    `json:"effects"`
-}
-
 // calls adds up the ledger's entries of one path.
 func (d *demonstration) calls(ctx context.Context, path string) (entry, error) {
-	answer, _, err := ask(ctx, http.DefaultClient, http.MethodGet, "http://"+d.downstream+"/ledger", nil)
+	l, err := d.ledger(ctx)
 	if err != nil {
 		return entry{}, err
 	}
-	var ledger struct {
-		Entries []entry `json:"entries"`
-	}
-	if err := json.Unmarshal(answer, &ledger); err != nil {
-		return entry{}, fmt.Errorf("read the ledger: %w", err)
-	}
 	sum := entry{Path: path}
-	for _, e := range ledger.Entries {
+	for _, e := range l.Entries {
 		if e.Path == path {
 			sum.Calls, sum.Effects = sum.Calls+e.Calls, sum.Effects+e.Effects
 		}

@@ -6,7 +6,6 @@ import (
 	"flag"
 	"fmt"
 	"io"
-	"os"
 	"slices"
 	"strings"
 	"sync"
@@ -51,20 +50,10 @@ func scaling(ctx context.Context, bin string, args []string, stdout, stderr io.W
 	if flags.NArg() > 0 {
 		return fmt.Errorf("%q: local drill takes nothing", flags.Arg(0))
 	}
-	dir, err := logFolder("")
-	if err != nil {
-		return err
-	}
-	c, err := muster(ctx, bin, dir)
-	defer c.leave()
-	if err == nil {
+	return withCrew(ctx, bin, func(c *crew) error {
 		d := &scaled{crew: c, out: stdout, started: time.Now()}
-		err = d.run(ctx)
-	}
-	if err != nil {
-		return fmt.Errorf("%w; logs are in %s", err, dir)
-	}
-	return os.RemoveAll(dir)
+		return d.run(ctx)
+	})
 }
 
 // scaled is the drill at work.
@@ -99,27 +88,21 @@ func (d *scaled) run(ctx context.Context) error {
 			return err
 		}
 	}
-	following, stop := context.WithCancel(ctx)
-	defer stop()
-	parts, running := errgroup.WithContext(following)
-	parts.Go(func() error { return d.tally.follow(running, d.log) })
-	parts.Go(func() error {
-		defer stop()
-		defer d.stopping.Wait()
-		for _, r := range []*round{{signal: syscall.SIGTERM}, {signal: syscall.SIGKILL, evict: evictions}} {
-			if err := d.play(running, r); err != nil {
-				return err
-			}
-		}
-		return nil
-	})
-	if err := parts.Wait(); err != nil {
+	if err := d.watched(ctx, d.rounds); err != nil {
 		return err
 	}
-	if ctx.Err() != nil {
-		return errors.New("stopped before the end: nothing was counted")
-	}
 	return d.conclude(ctx)
+}
+
+// rounds are all of them. Whoever was asked to end has ended afterwards.
+func (d *scaled) rounds(ctx context.Context) error {
+	defer d.stopping.Wait()
+	for _, r := range []*round{{signal: syscall.SIGTERM}, {signal: syscall.SIGKILL, evict: evictions}} {
+		if err := d.play(ctx, r); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // play is one round. It ends when the scaler has taken the last worker away and every
@@ -252,15 +235,10 @@ func signalName(s syscall.Signal) string {
 
 // conclude counts, and measures.
 func (d *scaled) conclude(ctx context.Context) error {
-	if err := d.retire(ctx); err != nil {
-		return err
-	}
-	counted := d.tally.sum()
-	entries, err := d.ledger(ctx)
+	counted, err := d.count(ctx)
 	if err != nil {
 		return err
 	}
-	counted.compare(entries)
 	for _, finding := range counted.wrong {
 		fmt.Fprintf(d.out, "drill: %s\n", finding)
 	}

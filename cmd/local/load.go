@@ -5,7 +5,6 @@ import (
 	"crypto/rand"
 	_ "embed"
 	"encoding/hex"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"net/http"
@@ -14,6 +13,8 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"golang.org/x/sync/errgroup"
 )
 
 // The settings of soak and drill: five minutes as eight seconds and less, every
@@ -53,6 +54,23 @@ type crew struct {
 	hired    int
 }
 
+// withCrew musters a crew and has it work. Its logs are left where anything goes wrong.
+func withCrew(ctx context.Context, bin string, work func(*crew) error) error {
+	dir, err := logFolder("")
+	if err != nil {
+		return err
+	}
+	c, err := muster(ctx, bin, dir)
+	defer c.leave()
+	if err == nil {
+		err = work(c)
+	}
+	if err != nil {
+		return fmt.Errorf("%w; logs are in %s", err, dir)
+	}
+	return os.RemoveAll(dir)
+}
+
 // muster starts everything but workers.
 func muster(ctx context.Context, bin, dir string) (*crew, error) {
 	c := &crew{system: &system{bin: bin, dir: dir}, handlers: filepath.Join(dir, "handlers.yaml"), tally: newTally()}
@@ -76,6 +94,40 @@ func muster(ctx context.Context, bin, dir string) (*crew, error) {
 func (c *crew) hire(ctx context.Context, args ...string) (*child, error) {
 	c.hired++
 	return c.worker(ctx, fmt.Sprintf("w%d", c.hired), c.handlers, slices.Concat(loadWorker, args)...)
+}
+
+// watched has a load played while the tally reads along.
+func (c *crew) watched(ctx context.Context, play func(context.Context) error) error {
+	following, stop := context.WithCancel(ctx)
+	defer stop()
+	parts, running := errgroup.WithContext(following)
+	parts.Go(func() error { return c.tally.follow(running, c.log) })
+	parts.Go(func() error {
+		defer stop() // nothing is left to follow
+		return play(running)
+	})
+	if err := parts.Wait(); err != nil {
+		return err
+	}
+	if ctx.Err() != nil {
+		return errors.New("stopped before the end: nothing was counted")
+	}
+	return nil
+}
+
+// count ends the crew's work, and holds what the tally has seen against what the
+// downstream has counted itself.
+func (c *crew) count(ctx context.Context) (sum, error) {
+	if err := c.retire(ctx); err != nil {
+		return sum{}, err
+	}
+	counted := c.tally.sum()
+	l, err := c.ledger(ctx)
+	if err != nil {
+		return sum{}, err
+	}
+	counted.compare(l.Entries)
+	return counted, nil
 }
 
 // leave ends all processes at once: nothing of them is needed any more.
@@ -144,19 +196,4 @@ func (c *crew) post(ctx context.Context, body, traceparent string) error {
 	req.Header.Set("Traceparent", traceparent)
 	_, _, err = exchange(http.DefaultClient, req)
 	return err
-}
-
-// ledger reads what the downstream has counted itself.
-func (c *crew) ledger(ctx context.Context) ([]entry, error) {
-	answer, _, err := ask(ctx, http.DefaultClient, http.MethodGet, "http://"+c.downstream+"/ledger", nil)
-	if err != nil {
-		return nil, err
-	}
-	var ledger struct {
-		Entries []entry `json:"entries"`
-	}
-	if err := json.Unmarshal(answer, &ledger); err != nil {
-		return nil, fmt.Errorf("read the ledger: %w", err)
-	}
-	return ledger.Entries, nil
 }

@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"io"
 	"math/rand/v2"
-	"os"
 	"slices"
 	"strings"
 	"time"
@@ -52,20 +51,10 @@ func soak(ctx context.Context, bin string, args []string, stdout, stderr io.Writ
 	if p.seed == 0 {
 		p.seed = rand.Uint64()
 	}
-	dir, err := logFolder("")
-	if err != nil {
-		return err
-	}
-	c, err := muster(ctx, bin, dir)
-	defer c.leave()
-	if err == nil {
+	return withCrew(ctx, bin, func(c *crew) error {
 		s := &soaking{crew: c, soakPlan: p, out: stdout, chance: rand.New(rand.NewPCG(p.seed, 0)), fired: map[string]int{}}
-		err = s.run(ctx)
-	}
-	if err != nil {
-		return fmt.Errorf("%w; logs are in %s", err, dir)
-	}
-	return os.RemoveAll(dir)
+		return s.run(ctx)
+	})
 }
 
 // soaking is a soak at work.
@@ -89,19 +78,8 @@ func (s *soaking) run(ctx context.Context) error {
 		return err
 	}
 	fmt.Fprintf(s.out, "soak: it runs; logs are in %s, and stay there if anything is wrong in the end\n", s.dir)
-	following, stop := context.WithCancel(ctx)
-	defer stop()
-	parts, running := errgroup.WithContext(following)
-	parts.Go(func() error { return s.tally.follow(running, s.log) })
-	parts.Go(func() error {
-		defer stop() // nothing is left to follow
-		return s.soak(running)
-	})
-	if err := parts.Wait(); err != nil {
+	if err := s.watched(ctx, s.soak); err != nil {
 		return err
-	}
-	if ctx.Err() != nil {
-		return errors.New("stopped before the end: nothing was counted")
 	}
 	return s.conclude(ctx)
 }
@@ -222,15 +200,10 @@ func (s *soaking) whole() error {
 
 // conclude counts, and tells.
 func (s *soaking) conclude(ctx context.Context) error {
-	if err := s.retire(ctx); err != nil {
-		return err
-	}
-	counted := s.tally.sum()
-	entries, err := s.ledger(ctx)
+	counted, err := s.count(ctx)
 	if err != nil {
 		return err
 	}
-	counted.compare(entries)
 	if s.heldBack > 0 {
 		fmt.Fprintf(s.out, "soak: %s not submitted, since %d were under way: this machine does not carry that rate\n", plural(s.heldBack, "task"), maxUnderWay)
 	}
