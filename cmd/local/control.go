@@ -204,8 +204,14 @@ func (c *controller) ask(ctx context.Context, method, path string, body []byte) 
 	return ask(ctx, &c.http, method, "http://"+c.address+path, body)
 }
 
+// askBound is how long one request may take: longer than the log is asked to wait, and
+// than the longest ledger needs.
+const askBound = 30 * time.Second
+
 // ask makes one request; any answer but a 2xx is an error with its text.
 func ask(ctx context.Context, client *http.Client, method, url string, body []byte) ([]byte, http.Header, error) {
+	ctx, cancel := context.WithTimeout(ctx, askBound)
+	defer cancel()
 	req, err := http.NewRequestWithContext(ctx, method, url, bytes.NewReader(body))
 	if err != nil {
 		return nil, nil, err
