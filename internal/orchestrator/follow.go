@@ -88,7 +88,3 @@ func (f *following) step(ctx context.Context, o *Orchestrator) (end bool, err er
 	}
 	return end, nil
 }
-
-// Updated is closed when the list of the newest executions changes next. Ask for it
-// before you look, or a change in between is missed.
-func (o *Orchestrator) Updated() <-chan struct{} { return o.index.next() }

@@ -22,7 +22,6 @@ type index struct {
 	entries []*execution.Summary // oldest first
 	floor   time.Time            // a whole second
 	asOf    time.Time            // when the feed was read to its end last; zero: never
-	changed chan struct{}        // closed at the next change
 }
 
 func byAge(a, b *execution.Summary) int {
@@ -37,7 +36,6 @@ func (x *index) begin(floor time.Time) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	x.entries, x.floor, x.asOf = nil, nextSecond(floor), time.Time{}
-	x.tell()
 }
 
 // apply takes in a page of the feed; news is whether the index was as new as the
@@ -51,7 +49,6 @@ func (x *index) apply(page []execution.Summary) (news bool) {
 	for i := range page {
 		x.put(&page[i])
 	}
-	x.tell()
 	return news
 }
 
@@ -84,24 +81,6 @@ func (x *index) caughtUp(at time.Time) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	x.asOf = at
-}
-
-// tell wakes whoever waits for a change. The caller holds the lock.
-func (x *index) tell() {
-	if x.changed != nil {
-		close(x.changed)
-		x.changed = nil
-	}
-}
-
-// next is closed when something changes.
-func (x *index) next() <-chan struct{} {
-	x.mu.Lock()
-	defer x.mu.Unlock()
-	if x.changed == nil {
-		x.changed = make(chan struct{})
-	}
-	return x.changed
 }
 
 // position is a place in the order of the index: before this one, newest first.
