@@ -24,11 +24,18 @@ func do(t *testing.T, h *Hub, method, target, body string) *httptest.ResponseRec
 func want(t *testing.T, h *Hub, status int, method, target, body string) string {
 	t.Helper()
 	w := do(t, h, method, target, body)
-	if w.Code != status {
-		t.Fatalf("%s %s: %d %s, want %d", method, target, w.Code, w.Body, status)
-	}
 	if kind := w.Header().Get("Content-Type"); status >= 400 && kind != "application/problem+json" {
 		t.Errorf("%s %s: a problem of type %q", method, target, kind)
+	}
+	return wantStatus(t, method+" "+target, w, status)
+}
+
+// wantStatus requires the status of an answer, and returns its body. A goroutine of a
+// test sends its request by do, and leaves this to the test.
+func wantStatus(t *testing.T, what string, w *httptest.ResponseRecorder, status int) string {
+	t.Helper()
+	if w.Code != status {
+		t.Fatalf("%s: %d %s, want %d", what, w.Code, w.Body, status)
 	}
 	return w.Body.String()
 }
@@ -50,11 +57,11 @@ func TestARuleIsArmedWatchedAndReleasedOverHTTP(t *testing.T) { // H3
 		wantContains(t, got, `"name":"completed"`)
 		wantContains(t, want(t, h, 408, "GET", "/control/rules/completed?for=reached&wait=30s", ""), "within 30s")
 
-		watched := make(chan string, 1)
-		go func() { watched <- want(t, h, 200, "GET", "/control/rules/completed?for=reached&wait=30s", "") }()
+		watched := make(chan *httptest.ResponseRecorder, 1)
+		go func() { watched <- do(t, h, "GET", "/control/rules/completed?for=reached&wait=30s", "") }()
 		synctest.Wait()
 		held := ask(t.Context(), h.Before, claimWrite)
-		wantContains(t, <-watched, `"key":"82f3"`, `"client":"worker-1"`, `"body":{"id":"82f3","status":"COMPLETED","fence":1}`, `"peerGone":false`)
+		wantContains(t, wantStatus(t, "wait for the rule", <-watched, 200), `"key":"82f3"`, `"client":"worker-1"`, `"body":{"id":"82f3","status":"COMPLETED","fence":1}`, `"peerGone":false`)
 		wantContains(t, want(t, h, 200, "GET", "/control/rules/completed", ""), `"held":1`, `"reached":true`, `"do":"hold"`)
 		wantContains(t, want(t, h, 200, "GET", "/control/rules", ""), `"rules":[{"rule":{"name":"completed"`)
 		want(t, h, 408, "GET", "/control/rules/completed?for=peer-gone", "")
@@ -121,12 +128,12 @@ func TestEventsAreReadAsLinesAndWaitedFor(t *testing.T) { // H6
 		if waited := time.Since(start); waited != 30*time.Second {
 			t.Errorf("waited %v, want 30s", waited)
 		}
-		lines := make(chan string, 1)
-		go func() { lines <- want(t, h, 200, "GET", "/control/events?after=0&wait=30s", "") }()
+		lines := make(chan *httptest.ResponseRecorder, 1)
+		go func() { lines <- do(t, h, "GET", "/control/events?after=0&wait=30s", "") }()
 		synctest.Wait()
 		until := h.Now().Add(time.Second)
 		h.Record(Event{Service: "servicebus", Kind: "delivered", Key: "82f3", Delivery: 2, LockedUntil: &until})
-		got := <-lines
+		got := wantStatus(t, "wait for events", <-lines, 200)
 		wantContains(t, got, `{"seq":1,"at":"`, `"kind":"delivered"`, `"key":"82f3"`, `"delivery":2`, `"lockedUntil":"`)
 		if strings.Contains(got, "etag") || strings.Count(got, "\n") != 1 {
 			t.Errorf("%s, want one line without empty fields", got)

@@ -143,8 +143,13 @@ func TestAHeldDeliveryReservesItsMessageAndLocksWhenItGoes(t *testing.T) {
 		r := w.receiver(w.client("worker-1"), "tasks")
 		other := w.receiver(w.client("worker-2"), "tasks")
 		w.arm("held", "deliver", func(r *control.Rule) { r.Match.Key = "a" })
-		got := make(chan *azservicebus.ReceivedMessage, 1)
-		go func() { got <- w.receive(r) }()
+		var got []*azservicebus.ReceivedMessage
+		received := make(chan error, 1)
+		go func() {
+			var err error
+			got, err = r.ReceiveMessages(w.ctx, 1, nil)
+			received <- err
+		}()
 		w.reached("held")
 		m := w.receive(other)
 		if m.MessageID != "b" {
@@ -153,7 +158,10 @@ func TestAHeldDeliveryReservesItsMessageAndLocksWhenItGoes(t *testing.T) {
 		w.must(other.CompleteMessage(w.ctx, m, nil))
 		time.Sleep(lock + time.Minute) // no lock has begun, so none expires
 		w.release("held", "go")
-		a := <-got
+		if err := <-received; err != nil || len(got) != 1 {
+			t.Fatalf("received %d messages, %v; want 1", len(got), err)
+		}
+		a := got[0]
 		if a.DeliveryCount != 1 || !a.LockedUntil.Equal(w.hub.Now().Add(lock)) {
 			t.Errorf("delivery %d, locked until %v at %v", a.DeliveryCount, a.LockedUntil, w.hub.Now())
 		}
