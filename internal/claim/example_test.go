@@ -2,6 +2,7 @@ package claim_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"log"
 	"time"
@@ -10,6 +11,7 @@ import (
 	emulator "oneeffect/emulator/cosmos"
 	"oneeffect/internal/claim"
 	"oneeffect/internal/cosmos"
+	"oneeffect/internal/message"
 )
 
 // A worker is granted a task and dies. Its redelivery finds the lease standing,
@@ -39,6 +41,24 @@ func ExampleTake() {
 	// busy 3m6s
 	// granted worker-2 2
 	// done /customers/7
+}
+
+// What is asked for is the same however it is written, and another thing is another.
+func ExampleFingerprint() {
+	for _, payload := range []string{`{"name":"Ada","n":1.50}`, `{ "n": 1.5, "name": "Ada" }`, `{"name":"Bob","n":1.5}`} {
+		f, err := claim.Fingerprint("customer.create", []byte(payload))
+		if err != nil {
+			log.Fatal(err)
+		}
+		fmt.Println(f[:15])
+	}
+	_, err := claim.Fingerprint("customer.create", []byte(`{"n":1,"n":2}`))
+	fmt.Println(errors.Is(err, message.ErrPoison))
+	// Output:
+	// sha256:7bbeb766
+	// sha256:7bbeb766
+	// sha256:5525211f
+	// true
 }
 
 // Two processes, one store. The first does the task and is gone before it could say
