@@ -38,6 +38,19 @@ param oidcIssuer string
 @description('Audience that those tokens must be for.')
 param oidcAudience string
 
+@description('Client id at the issuer by which browsers sign in to the page. Empty: they do not.')
+param oidcClient string = ''
+
+@description('Secret of that client, if it has one.')
+@secure()
+param oidcClientSecret string = ''
+
+@description('Scopes that a browser\'s token is asked for, such as api://APP/.default. Needed with a client.')
+param oidcScope string = ''
+
+@description('Where browsers find the page. Empty: at the address that Container Apps gives the orchestrator.')
+param pageUrl string = ''
+
 @description('Base URL of the CRM that handlers.yaml calls.')
 param crmUrl string
 
@@ -202,6 +215,10 @@ module containerapps 'modules/containerapps.bicep' = if (target == 'containerapp
     cosmosEndpoint: cosmos.outputs.endpoint
     oidcIssuer: oidcIssuer
     oidcAudience: oidcAudience
+    oidcClient: oidcClient
+    oidcClientSecret: oidcClientSecret
+    oidcScope: oidcScope
+    pageUrl: pageUrl
     crmUrl: crmUrl
     printUrl: printUrl
     webhookSource: webhookSource

@@ -214,6 +214,7 @@ func processFlips() []flip {
 			flip{compose, "  " + name + ":", prefix + "LOCK: 5m", prefix + "LOCK: 4m"}, flip{compose, "  " + name + ":", prefix + "GRACE: 90s", prefix + "GRACE: 80s"},
 			flip{compose, "  " + name + ":", "stop_grace_period: 120s", "stop_grace_period: 60s"}, flip{compose, "  " + name + ":", "127.0.0.1:8081", "127.0.0.1:8082"},
 			flip{compose, "  " + name + ":", "target: " + name, "target: x"},
+			flip{compose, "  " + name + ":", "GOMEMLIMIT: 460MiB", "GOMEMLIMIT: 512MiB"},
 		)
 	}
 	for _, f := range [][3]string{
@@ -236,6 +237,13 @@ func processFlips() []flip {
 		flip{apps, "", "RESERVATION_TTL', value: '336h'", "RESERVATION_TTL', value: '300h'"}, flip{apps, "resource worker", "queueName: 'tasks'", "queueName: 'task'"},
 		flip{apps, "resource orchestrator", "subscriptionName: 'orchestrator'", "subscriptionName: 'x'"}, flip{apps, "resource projector", "topicName: 'reservations'", "topicName: 'x'"},
 		flip{apps, "", "opentelemetry-collector-contrib:0.161.0", "opentelemetry-collector-contrib:0.160.0"}, flip{apps, "", "OIDC_ISSUER", "OIDC_ISSUERS"},
+		flip{apps, "", "ORCHESTRATOR_OIDC_CLIENT", "ORCHESTRATOR_OIDC_CLIENTS"}, flip{apps, "", "ORCHESTRATOR_OIDC_SCOPE", "ORCHESTRATOR_RELAY"}, flip{apps, "", "ORCHESTRATOR_PAGE_URL", "X"},
+		flip{azure + "orchestrator.yaml", "ORCHESTRATOR_OIDC_CLIENT", "key: ONEEFFECT_OIDC_CLIENT", "key: X"}, flip{compose, "", "ORCHESTRATOR_OIDC_CLIENT", "ORCHESTRATOR_OIDC_CLIENTS"},
+		flip{apps, "resource collector", "900MiB", "1000MiB"}, flip{apps, "resource collector", "memory: '1Gi'", "memory: '4Gi'"},
+		flip{azure + "collector.yaml", "GOMEMLIMIT", "460MiB", "512MiB"}, flip{azure + "collector.yaml", "", "GOMEMLIMIT", "GOMEMLIMITS"},
+		flip{local + "emulator.yaml", "name: setup", "57MiB", "64MiB"}, flip{local + "emulator.yaml", "", "900MiB", "500MiB"},
+		flip{compose, "  setup:", "mem_limit: 64m", "mem_limit: 512m"}, flip{compose, "  downstream:", "GOMEMLIMIT: 900MiB", "GOMEMLIMIT: 900"},
+		flip{compose, "x-process:", "mem_limit: 512m", "mem_limit: 2g"},
 		flip{base + "worker.yaml", "MAX_DELIVERY", `"10"`, `"12"`}, flip{compose, "MAX_DELIVERY", `"10"`, `"12"`},
 		flip{azure + "projector.yaml", "RESERVATION_TTL", "336h", "300h"}, flip{local + "projector.yaml", "RESERVATION_TTL", "1h", "2h"}, flip{compose, "RESERVATION_TTL", "1h", "2h"},
 		flip{apps, "var workerEnvironment", "{ name: 'CRM_URL'", "{ name: 'ONEEFFECT_WORKER_LEASE', value: '4m' }\n  { name: 'CRM_URL'"},

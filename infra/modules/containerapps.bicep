@@ -21,6 +21,11 @@ param serviceBusHost string
 param cosmosEndpoint string
 param oidcIssuer string
 param oidcAudience string
+param oidcClient string
+@secure()
+param oidcClientSecret string
+param oidcScope string
+param pageUrl string
 param crmUrl string
 param printUrl string
 param webhookSource string
@@ -63,6 +68,9 @@ var orchestratorEnvironment = [
   { name: 'ONEEFFECT_ORCHESTRATOR_LISTEN', value: '0.0.0.0:8080' }
   { name: 'ONEEFFECT_ORCHESTRATOR_OIDC_ISSUER', value: oidcIssuer }
   { name: 'ONEEFFECT_ORCHESTRATOR_OIDC_AUDIENCE', value: oidcAudience }
+  { name: 'ONEEFFECT_ORCHESTRATOR_OIDC_CLIENT', value: oidcClient }
+  { name: 'ONEEFFECT_ORCHESTRATOR_OIDC_SCOPE', value: oidcScope }
+  { name: 'ONEEFFECT_ORCHESTRATOR_PAGE_URL', value: empty(pageUrl) ? 'https://${appPrefix}orchestrator.${environment.properties.defaultDomain}' : pageUrl }
   { name: 'GOMEMLIMIT', value: '900MiB' }
   { name: 'OTEL_EXPORTER_OTLP_ENDPOINT', value: 'http://${collectorName}' }
   { name: 'OTEL_EXPORTER_OTLP_PROTOCOL', value: 'http/protobuf' }
@@ -159,6 +167,7 @@ resource collector 'Microsoft.App/containerApps@2026-01-01' = {
           args: ['--config=/etc/collector/config.yaml']
           env: [
             { name: 'APPLICATIONINSIGHTS_CONNECTION_STRING', secretRef: 'connection-string' }
+            { name: 'GOMEMLIMIT', value: '900MiB' }
           ]
           resources: { cpu: json('0.5'), memory: '1Gi' }
           volumeMounts: [
@@ -261,7 +270,7 @@ resource orchestrator 'Microsoft.App/containerApps@2026-01-01' = {
       registries: [
         { server: registryServer, identity: orchestratorIdentityId }
       ]
-      secrets: []
+      secrets: empty(oidcClientSecret) ? [] : [{ name: 'sign-in', value: oidcClientSecret }]
       ingress: {
         external: true
         targetPort: empty(orchestratorImage) ? 80 : 8080
@@ -276,7 +285,7 @@ resource orchestrator 'Microsoft.App/containerApps@2026-01-01' = {
         {
           name: 'orchestrator'
           image: empty(orchestratorImage) ? placeholder : orchestratorImage
-          env: orchestratorEnvironment
+          env: empty(oidcClientSecret) ? orchestratorEnvironment : concat(orchestratorEnvironment, [{ name: 'OIDC_CLIENT_SECRET', secretRef: 'sign-in' }])
           probes: empty(orchestratorImage) ? [] : orchestratorProbes
           resources: { cpu: json('0.5'), memory: '1Gi' }
         }

@@ -1,17 +1,15 @@
 package agree
 
 import (
-	"fmt"
 	"maps"
 	"regexp"
 	"slices"
-	"strconv"
 	"strings"
 )
 
 // variables that processes know besides those of their flags: the platform's, the
 // SDKs', Go's.
-var known = regexp.MustCompile(`^(AZURE_TOKEN_CREDENTIALS|AZURE_CLIENT_ID|SERVICEBUS_CONNECTION_STRING|COSMOS_KEY|GOMEMLIMIT|OTEL_[A-Z_]+)$`)
+var known = regexp.MustCompile(`^(AZURE_TOKEN_CREDENTIALS|AZURE_CLIENT_ID|SERVICEBUS_CONNECTION_STRING|COSMOS_KEY|OIDC_CLIENT_SECRET|GOMEMLIMIT|OTEL_[A-Z_]+)$`)
 
 var placeholder = regexp.MustCompile(`\$\{([A-Z_]+)\}`)
 
@@ -52,7 +50,7 @@ func (w *world) variables(p *process) {
 	if p.target.real {
 		must = []string{prefix + "COSMOS_ENDPOINT", prefix + "SERVICEBUS_NAMESPACE", "AZURE_TOKEN_CREDENTIALS"}
 		if p.name == "orchestrator" {
-			must = append(must, prefix+"OIDC_ISSUER", prefix+"OIDC_AUDIENCE")
+			must = append(must, prefix+"OIDC_ISSUER", prefix+"OIDC_AUDIENCE", prefix+"OIDC_CLIENT", prefix+"OIDC_SCOPE", prefix+"PAGE_URL")
 		}
 	}
 	for _, variable := range must {
@@ -63,37 +61,6 @@ func (w *world) variables(p *process) {
 	if p.target.real && (p.environment["COSMOS_KEY"] != "" || p.environment["SERVICEBUS_CONNECTION_STRING"] != "") {
 		w.problem(file, "%s is given a key, where identities are for", p.name)
 	}
-	w.memory(p)
-}
-
-// memory: Go's own limit is below the container's, and near it.
-func (w *world) memory(p *process) {
-	if p.memory == "" {
-		return // the compose file has no limit
-	}
-	limit, err := amount(p.memory)
-	if err != nil {
-		w.problem(p.target.file, "memory of %s: %v", p.name, err)
-		return
-	}
-	soft, err := amount(strings.TrimSuffix(p.environment["GOMEMLIMIT"], "B"))
-	if err != nil {
-		w.problem(p.target.file, "GOMEMLIMIT of %s: %v", p.name, err)
-		return
-	}
-	if soft > limit*9/10 || soft < limit*3/4 {
-		w.problem(p.target.file, "GOMEMLIMIT of %s is %s: take between three quarters and nine tenths of its %s", p.name, p.environment["GOMEMLIMIT"], p.memory)
-	}
-}
-
-func amount(text string) (int, error) {
-	for suffix, unit := range map[string]int{"Gi": 1 << 30, "Mi": 1 << 20} {
-		if n, ok := strings.CutSuffix(text, suffix); ok {
-			number, err := strconv.Atoi(n)
-			return number * unit, err
-		}
-	}
-	return 0, fmt.Errorf("%q is no amount of memory: take Mi or Gi", text)
 }
 
 // alike: a process is told the same on both targets of Azure, but for where it

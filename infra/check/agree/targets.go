@@ -43,7 +43,6 @@ type process struct {
 	termination time.Duration
 	probes      map[string]int // paths, with ports
 	ports       []int          // of container and ingress
-	memory      string
 	image       string
 	cooldowns   []time.Duration // of the scaler
 	scaled      map[string]string
@@ -95,7 +94,7 @@ func (w *world) containerApps() (*target, error) {
 		}
 		p := &process{
 			target: t, name: d.Symbol, environment: map[string]string{}, probes: map[string]int{},
-			termination: time.Duration(seconds) * time.Second, memory: f.Text(container, "resources", "memory"), image: f.Text(container, "name"),
+			termination: time.Duration(seconds) * time.Second, image: f.Text(container, "name"),
 			scaled: map[string]string{},
 		}
 		for _, e := range f.Items(container, "env") {
@@ -146,7 +145,7 @@ func (w *world) overlay(name string) (*target, error) {
 		p := &process{
 			target: t, name: text(d, "metadata", "name"), environment: map[string]string{}, probes: map[string]int{},
 			termination: time.Duration(number(text(d, "spec", "template", "spec", "terminationGracePeriodSeconds"))) * time.Second,
-			memory:      text(container, "resources", "limits", "memory"), image: text(container, "image"), scaled: map[string]string{},
+			image:       text(container, "image"), scaled: map[string]string{},
 		}
 		for _, e := range items(container, "env") {
 			value := text(e, "value")
