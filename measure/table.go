@@ -70,9 +70,6 @@ func (r *Row) Add(v float64) { r.samples = append(r.samples, v) }
 // Sample is that of a turn, the first being 0.
 func (r *Row) Sample(turn int) float64 { return r.samples[turn] }
 
-// Last is the sample that was added last.
-func (r *Row) Last() float64 { return r.samples[len(r.samples)-1] }
-
 // Turns is how many samples there are.
 func (r *Row) Turns() int { return len(r.samples) }
 
