@@ -324,17 +324,20 @@ func (p *programs) watchOverAProxy(t *testing.T) {
 	}
 }
 
-// untilEvent is a stream that says when its first event has come.
+// untilEvent is a stream that says when its first event has been handed on: when more is
+// asked for after it, since what was read before that has been written by then.
 type untilEvent struct {
 	io.ReadCloser
 	come chan struct{}
+	read []byte
 	once sync.Once
 }
 
 func (u *untilEvent) Read(into []byte) (int, error) {
-	n, err := u.ReadCloser.Read(into)
-	if bytes.Contains(into[:n], []byte("event: ")) {
+	if _, event, begun := bytes.Cut(u.read, []byte("event: ")); begun && bytes.Contains(event, []byte("\n\n")) {
 		u.once.Do(func() { close(u.come) })
 	}
+	n, err := u.ReadCloser.Read(into)
+	u.read = append(u.read, into[:n]...)
 	return n, err
 }
