@@ -214,7 +214,8 @@ func TestEverySimulatedVariantIsCaught(t *testing.T) {
 				if err != nil {
 					t.Fatal(err)
 				}
-				if c.histories == 0 && (v.test == "" || known[v.says].histories > 0) {
+				// What a history has shown is shown again, unless it is measured anew: by other plans.
+				if c.histories == 0 && (v.test == "" || known[v.says].histories > 0 && !*rewrite) {
 					t.Fatalf("%d histories show nothing", within)
 				}
 				mu.Lock()
