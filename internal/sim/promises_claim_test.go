@@ -1,6 +1,7 @@
 package sim
 
 import (
+	"slices"
 	"strings"
 	"time"
 )
@@ -17,6 +18,7 @@ type claimSeen struct {
 	calls     map[int]int      // keyless calls of each run
 	digest    string
 	grant     *grantSeen
+	givenUp   []string // who has given up a write since the newest version
 }
 
 func (i *inspection) claimOf(id string) *claimSeen {
@@ -77,7 +79,7 @@ func (i *inspection) claimed(v version) {
 		s.fences[next.Fence] = next.Failure.Reason
 		i.hold("C10")
 	}
-	s.doc, s.at = next, i.now.at
+	s.doc, s.at, s.givenUp = next, i.now.at, nil
 }
 
 // lives is whether somebody has a claim or will have it at its time: one whose servers'
@@ -104,7 +106,8 @@ const (
 // granted is a grant of any kind.
 func (i *inspection) granted(id string, old, next *document, by string) {
 	i.hold("C3")
-	i.claimOf(id).grant = &grantSeen{by: by, at: i.now.at}
+	s := i.claimOf(id)
+	s.grant = &grantSeen{by: by, at: i.now.at, spoilt: slices.Contains(s.givenUp, by)}
 	if pod(next.Owner) != by {
 		i.broken("C4", "claim %s is granted to %s by %s", id, next.Owner, by)
 	}

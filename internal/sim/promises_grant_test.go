@@ -58,6 +58,16 @@ func (i *inspection) deliveredAgain(e *control.Event, id string) {
 	}
 }
 
+// gaveUp: a process does not wait any longer for a write that is held. If a grant of its
+// own lands now, it may be that write, which was of a delivery that has gone: whoever
+// reads it in that process need not be who asked for it.
+func (i *inspection) gaveUp(e *control.Event) {
+	if e.Service == "cosmos" && e.Entity == "claims" && slices.Contains(claiming, e.Operation) {
+		s := i.claimOf(e.Key)
+		s.givenUp = append(s.givenUp, e.Client)
+	}
+}
+
 // leftLying: a grant that is passed on since its lease is stale was used by who had it,
 // if it has seen that it had it.
 func (i *inspection) leftLying(id string, old *document) {

@@ -74,6 +74,8 @@ func inspect(h *history) *inspection {
 			i.outside(m.event)
 		case m.event.Kind == "rule-reached":
 			i.disturbed(m.event.Client, m.event.Operation)
+		case m.event.Kind == "peer-gone":
+			i.gaveUp(m.event)
 		case m.event.Service == "servicebus":
 			i.message(m.event)
 		case m.event.Service == "cosmos":
