@@ -166,7 +166,7 @@ func (b *browser) shoot(name string) {
 		if over := evaluate[int](b, "document.documentElement.scrollWidth - innerWidth"); over > 0 {
 			b.t.Errorf("%s, %s: the page is %d wider than the window", name, look.suffix, over)
 		}
-		picture, err := chromedp.Run(b.ctx, chromedp.FullScreenshot(100))
+		picture, err := b.picture()
 		if err == nil {
 			err = os.WriteFile(filepath.Join(shots, name+"-"+look.suffix+".png"), picture, 0o644)
 		}
@@ -176,6 +176,21 @@ func (b *browser) shoot(name string) {
 	}
 	b.size(1440, 1000)
 	b.scheme("light")
+}
+
+// picture is the whole page. Chromium draws no frame at times for a page that nothing
+// changes, and then never answers; asked again, it draws one.
+func (b *browser) picture() (picture []byte, err error) {
+	for range 3 {
+		ctx, cancel := context.WithTimeout(b.ctx, 10*time.Second)
+		picture, err = chromedp.Run(ctx, chromedp.FullScreenshot(100))
+		cancel()
+		if err == nil || b.ctx.Err() != nil {
+			break
+		}
+		b.t.Logf("a picture did not come: %v", err)
+	}
+	return picture, err
 }
 
 func (b *browser) scheme(name string) {
