@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"io"
 	"net"
+	"net/http"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -43,11 +44,35 @@ func (s *system) guarded(i *issuer) string {
 	})
 	for lines := bufio.NewScanner(out); lines.Scan(); {
 		if lines.Text() == "ready" {
+			s.answersAt("http://" + address)
 			return "http://" + address
 		}
 	}
 	s.t.Fatal("the orchestrator that asks for tokens did not start")
 	return ""
+}
+
+// answersAt waits until an orchestrator sends browsers to sign in: one that listens may not
+// have read the issuer's keys yet, and answers everybody with 503 until it has.
+func (s *system) answersAt(page string) {
+	s.t.Helper()
+	last := "nothing"
+	for end := time.Now().Add(30 * time.Second); time.Now().Before(end); time.Sleep(100 * time.Millisecond) {
+		r, err := http.NewRequestWithContext(s.t.Context(), http.MethodGet, page+"/", nil)
+		if err != nil {
+			s.t.Fatal(err)
+		}
+		r.Header.Set("Accept", "text/html")
+		answer, err := http.DefaultTransport.RoundTrip(r) // which follows no redirect
+		if err != nil {
+			s.t.Fatal(err)
+		}
+		answer.Body.Close()
+		if last = answer.Status; answer.StatusCode != http.StatusServiceUnavailable {
+			return
+		}
+	}
+	s.t.Fatalf("%s answers %s for half a minute", page, last)
 }
 
 // free is an address of this machine that nobody listens at.
