@@ -3,6 +3,7 @@ package sim
 import (
 	"slices"
 	"strings"
+	"testing"
 	"time"
 
 	"oneeffect/emulator/control"
@@ -139,6 +140,29 @@ func (i *inspection) clockJumped(e *control.Event) {
 		i.hold(promise)
 		if took := c.ended.Sub(i.now.at); took > margin/2+2*second {
 			i.broken(promise, "the call of %s for %s goes on for %v after its lease has ended by its clock", c.client, c.task, took)
+		}
+	}
+}
+
+// Who was granted a claim, has seen so and does nothing breaks C9. If a write was given up
+// before the grant landed, it may be that one's, and nothing is said.
+func TestAGrantThatLandsAfterItWasGivenUpIsNobodys(t *testing.T) { // C9
+	for _, givenUp := range []bool{false, true} {
+		i := inspect(&history{witness: &witness{}})
+		event := control.Event{Service: "cosmos", Entity: "claims", Client: "worker-1", Key: "82f3"}
+		if givenUp {
+			held := event
+			held.Kind, held.Operation = "peer-gone", "replace"
+			i.gaveUp(&held)
+		}
+		next := &document{Status: "IN_PROGRESS", Owner: "worker-1/5e/a0", Fence: 1, Starts: 1}
+		i.granted("82f3", nil, next, "worker-1")
+		read := event
+		read.Kind, read.Operation, read.Status = "request", "read", 200
+		i.lookedAfter(&read)
+		i.leftLying("82f3", next)
+		if found := len(i.violations) == 1 && i.violations[0].Promise == "C9"; found == givenUp {
+			t.Errorf("given up %t: %+v", givenUp, i.violations)
 		}
 	}
 }
