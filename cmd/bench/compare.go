@@ -17,6 +17,9 @@ const slots = 64
 // warmUp is how many tasks a variant does before it is measured, at most: connections are made, and pools are filled.
 const warmUp = 500
 
+// ledgerHolds is how many keys the emulator's downstream knows. It refuses the next one.
+const ledgerHolds = 1 << 17
+
 // loop does tasks until n are settled, and says how long the last one was in coming.
 type loop interface {
 	run(ctx context.Context, n int) (time.Duration, error)
@@ -105,6 +108,12 @@ func (b *bench) compareWorker(ctx context.Context) (err error) {
 // compare measures variants in turns, each turn begun by another.
 func (b *bench) compare(ctx context.Context, tasks int, variants ...*variant) (err error) {
 	first := min(tasks, warmUp)
+	calls := map[*site]int{}
+	for _, v := range variants {
+		if calls[v.site] += first + b.Repeat*tasks; calls[v.site] > ledgerHolds {
+			return fmt.Errorf("the emulator's ledger holds %d calls, and these are more: give a smaller -tasks or -repeat", ledgerHolds)
+		}
+	}
 	for _, v := range variants {
 		if v.loop, err = v.make(); err != nil {
 			return fmt.Errorf("%s: %w", v.name, err)

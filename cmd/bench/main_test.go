@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -109,6 +110,25 @@ func recorded(t *testing.T) (rows []string) {
 		}
 	}
 	return rows
+}
+
+func TestMoreTasksThanTheLedgerHoldsAreRefusedBeforeAnythingRuns(t *testing.T) {
+	one, two := &site{}, &site{}
+	b := &bench{}
+	b.Repeat = 9
+	made := errors.New("made")
+	variants := func(sites ...*site) (all []*variant) {
+		for _, s := range sites {
+			all = append(all, &variant{site: s, make: func() (loop, error) { return nil, made }})
+		}
+		return all
+	}
+	if err := b.compare(t.Context(), 7500, variants(one, one)...); err == nil || errors.Is(err, made) {
+		t.Errorf("%v, want them refused", err)
+	}
+	if err := b.compare(t.Context(), 7500, variants(one, two)...); !errors.Is(err, made) {
+		t.Errorf("%v, want each site to hold its own", err)
+	}
 }
 
 func TestAPayloadHasItsSize(t *testing.T) {
