@@ -222,9 +222,18 @@ func (q *adminRequest) operation() string {
 }
 
 func (q *adminRequest) apply() (answer, error) {
-	switch {
-	case !q.mayManage:
+	if !q.mayManage {
 		return q.unauthorized()
+	}
+	a, err := q.onResource()
+	if q.Method == http.MethodPut || q.Method == http.MethodDelete {
+		q.server.audience.settle(q.Context())
+	}
+	return a, err
+}
+
+func (q *adminRequest) onResource() (answer, error) {
+	switch {
 	case q.to.info:
 		return q.namespaceInfo()
 	case q.to.list != "":

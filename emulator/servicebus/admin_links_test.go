@@ -2,7 +2,6 @@ package servicebus_test
 
 import (
 	"testing"
-	"time"
 
 	"github.com/Azure/azure-sdk-for-go/sdk/messaging/azservicebus/admin"
 	"github.com/Azure/go-amqp"
@@ -51,7 +50,6 @@ func TestAChangeEndsTheLinksOfWhatIsChangedAndOfNothingElse(t *testing.T) { // D
 				}
 				_, err = row.change(w, a)
 				w.must(err)
-				time.Sleep(time.Second)
 				err = sender.Send(w.ctx, amqp.NewMessage([]byte("x")), nil)
 				if row.want.toTopic {
 					w.wantDetached(err, "publisher", "Message sender was closed")

@@ -1,6 +1,7 @@
 package servicebus
 
 import (
+	"context"
 	"sync"
 
 	"oneeffect/emulator/amqp"
@@ -13,19 +14,22 @@ type audience struct {
 	server *Server
 
 	mu      sync.Mutex
-	groups  map[broker.Entity]*group
+	groups  map[broker.Entity]*group // those that can be joined
+	every   map[*group]struct{}      // these, and those whose links are being ended
 	members map[*amqp.Link]*group
 }
 
-// group is the links to one entity.
+// group is the links to one entity, as it was when the first of them came.
 type group struct {
-	entity broker.Entity
-	links  map[*amqp.Link]*connection
-	empty  chan struct{} // closed when the last has left
+	entity  broker.Entity
+	changed <-chan struct{} // closed when the entity is not that any more
+	links   map[*amqp.Link]*connection
+	empty   chan struct{} // closed when the last has left
+	ended   chan struct{} // closed when nothing is left to do
 }
 
 func newAudience(s *Server) *audience {
-	return &audience{server: s, groups: make(map[broker.Entity]*group), members: make(map[*amqp.Link]*group)}
+	return &audience{server: s, groups: make(map[broker.Entity]*group), every: make(map[*group]struct{}), members: make(map[*amqp.Link]*group)}
 }
 
 // join enters a link. It is left by itself when the entity changes.
@@ -37,12 +41,15 @@ func (a *audience) join(c *connection, l *amqp.Link, e broker.Entity) {
 		if a.server.enter() != nil {
 			return // the server is closing, and every connection with it
 		}
-		g = &group{entity: e, links: make(map[*amqp.Link]*connection), empty: make(chan struct{})}
+		g = &group{
+			entity: e, changed: e.Changed(), links: make(map[*amqp.Link]*connection),
+			empty: make(chan struct{}), ended: make(chan struct{}),
+		}
 		a.groups[e] = g
-		changed := e.Changed()
+		a.every[g] = struct{}{}
 		go func() {
 			defer a.server.work.Done()
-			a.wait(g, changed)
+			a.wait(g)
 		}()
 	}
 	g.links[l] = c
@@ -65,12 +72,35 @@ func (a *audience) leave(l *amqp.Link) {
 	}
 }
 
+// settle waits until the links to what has changed are ended, or ctx is. Whoever makes a change and then has its answer
+// finds these links ended: a receiver that asks for messages afterwards does not ask on a link whose end is on its way.
+func (a *audience) settle(ctx context.Context) {
+	var ending []*group
+	a.mu.Lock()
+	for g := range a.every {
+		select {
+		case <-g.changed:
+			ending = append(ending, g)
+		default:
+		}
+	}
+	a.mu.Unlock()
+	for _, g := range ending {
+		select {
+		case <-g.ended:
+		case <-ctx.Done():
+			return
+		}
+	}
+}
+
 // wait ends the links of a group when its entity has changed. Who attaches afterwards is in another group.
-func (a *audience) wait(g *group, changed <-chan struct{}) {
+func (a *audience) wait(g *group) {
+	defer a.forget(g)
 	select {
 	case <-g.empty:
 		return
-	case <-changed:
+	case <-g.changed:
 	}
 	a.mu.Lock()
 	if a.groups[g.entity] == g {
@@ -85,6 +115,13 @@ func (a *audience) wait(g *group, changed <-chan struct{}) {
 	for l, c := range links {
 		c.detachChanged(l)
 	}
+}
+
+func (a *audience) forget(g *group) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	delete(a.every, g)
+	close(g.ended)
 }
 
 // detachChanged ends a link whose entity has changed, in the service's words.

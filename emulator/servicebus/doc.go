@@ -15,7 +15,8 @@
 //	D2  A link ends with the last token that covers it; a connection without any token that stands lives 20 seconds.
 //	D3  A link that nobody uses for ten minutes ends, and so does a connection without links to entities after five,
 //	    or after one if it never had any. Requests to $management in the name of a link are a use of it.
-//	D4  A change of an entity ends every link to it, with what it holds; a change of nothing ends nothing.
+//	D4  A change of an entity ends every link to it, with what it holds, before it is answered; a change of nothing
+//	    ends nothing.
 //	D5  Every fault of testdata/faults.json does to a client what it says there.
 //
 // Of the management API, which Admin answers:
