@@ -79,7 +79,7 @@ func parseContinuation(token, rid string, spec querySpec, key string) (continuat
 			at.keys = append(at.keys, one[0])
 		}
 	}
-	if at.taken > 0 && len(at.keys) > 0 && len(at.keys) != len(spec.selection.orderBy) {
+	if at.taken > 0 && !spec.selection.skips() && len(at.keys) != len(spec.selection.orderBy) {
 		return at, invalid
 	}
 	return at, nil

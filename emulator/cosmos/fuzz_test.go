@@ -83,6 +83,8 @@ func FuzzParseContinuation(f *testing.F) {
 	at, _ := parseContinuation("", "rid", spec, "")
 	at.more, at.ordinal, at.taken, at.keys = true, 7, 3, []value{undefined{}}
 	f.Add(at.token())
+	at.keys = nil // as no page of this query has made it
+	f.Add(at.token())
 	f.Fuzz(func(t *testing.T, token string) {
 		at, refusal := parseContinuation(token, "rid", spec, "")
 		if refusal == nil {

@@ -46,7 +46,7 @@ func (s *selection) page(all items, size int, at continuation, now time.Time) (p
 	switch {
 	case len(s.aggregates) > 0 || len(s.groupBy) > 0:
 		p = e.skipping(e.groups(all), size, at)
-	case s.distinct || s.offset >= 0 || !s.plain():
+	case s.skips():
 		p = e.skipping(e.rowsOf(all), size, at)
 	case len(s.orderBy) > 0:
 		p = e.ordered(all, size, at)
@@ -55,6 +55,11 @@ func (s *selection) page(all items, size int, at continuation, now time.Time) (p
 	}
 	p.examined, p.units = e.examined, e.units
 	return p, e.work.spent()
+}
+
+// skips reports whether a page begins with skipping what the pages before it had, which needs no more than to count it.
+func (s *selection) skips() bool {
+	return len(s.aggregates) > 0 || len(s.groupBy) > 0 || s.distinct || s.offset >= 0 || !s.plain()
 }
 
 // nothing is the one item that a query without FROM is evaluated over.
