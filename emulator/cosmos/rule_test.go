@@ -154,6 +154,16 @@ func TestARuleAnswersInsteadOfTheStore(t *testing.T) {
 			t.Fatal(err)
 		}
 
+		bare := w.arm(control.Rule{Do: "answer", Condition: "Odd", Match: control.Match{Operation: "create"}})
+		err = create()
+		wantStatus(t, err, http.StatusInternalServerError) // no rule of this service has to name a status
+		if err == nil || !strings.Contains(err.Error(), "Odd") {
+			t.Errorf("the condition of a rule without a status is not told: %v", err)
+		}
+		if err := w.hub.Disarm(bare); err != nil {
+			t.Fatal(err)
+		}
+
 		after := w.arm(control.Rule{When: "after", Do: "answer", Status: 503, Match: control.Match{Operation: "create"}})
 		wantStatus(t, create(), http.StatusServiceUnavailable)
 		must2(c.ReadItem(t.Context(), pk("1"), "1", nil))(t)

@@ -298,12 +298,10 @@ func vanish(r *http.Request) {
 func decided(d control.Decision, r *http.Request) reply {
 	switch d.Kind {
 	case control.Answer:
-		code, substatus := condition(d.Status, d.Condition)
-		message := d.Description
-		if message == "" {
-			message = "A rule of the emulator answers so."
-		}
-		return reply{failure: &failure{d.Status, substatus, message}, code: code, retryAfter: d.RetryAfter}
+		status := cmp.Or(d.Status, http.StatusInternalServerError)
+		code, substatus := condition(status, d.Condition)
+		message := cmp.Or(d.Description, "A rule of the emulator answers so.")
+		return reply{failure: &failure{status, substatus, message}, code: code, retryAfter: d.RetryAfter}
 	case control.Silence:
 		vanish(r)
 	}
