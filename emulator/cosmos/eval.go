@@ -50,7 +50,11 @@ func eval(e expression, r row) value {
 	case variable:
 		return r.lookup(e.name)
 	case access:
-		return step(eval(e.of, r), eval(e.key, r))
+		of, key := eval(e.of, r), eval(e.key, r)
+		if o, ok := of.(*object); ok && !r.work.spend(len(o.members)/8) {
+			return undefined{}
+		}
+		return step(of, key)
 	case unary:
 		return evalUnary(e, r)
 	case infix:
@@ -65,8 +69,8 @@ func eval(e expression, r row) value {
 	case between:
 		of := eval(e.of, r)
 		return both(
-			comparison(of, eval(e.low, r), func(c int) bool { return c >= 0 }),
-			comparison(of, eval(e.high, r), func(c int) bool { return c <= 0 }))
+			comparison(r.work, of, eval(e.low, r), func(c int) bool { return c >= 0 }),
+			comparison(r.work, of, eval(e.high, r), func(c int) bool { return c <= 0 }))
 	case like:
 		return evalLike(e, r)
 	case invocation:
@@ -191,14 +195,14 @@ func equality(w *work, a, b value) value {
 }
 
 // comparison is undefined across types and between arrays or objects.
-func comparison(a, b value, holds func(int) bool) value {
+func comparison(w *work, a, b value, holds func(int) bool) value {
 	switch x := a.(type) {
 	case number:
 		if y, ok := b.(number); ok {
 			return holds(orderNumbers(x, y))
 		}
 	case string:
-		if y, ok := b.(string); ok {
+		if y, ok := b.(string); ok && w.spendText(min(len(x), len(y))) {
 			return holds(strings.Compare(x, y))
 		}
 	case bool:
@@ -276,13 +280,13 @@ func evalInfix(e infix, r row) value {
 	case "!=", "<>":
 		return negate(equality(r.work, left, right))
 	case "<":
-		return comparison(left, right, func(c int) bool { return c < 0 })
+		return comparison(r.work, left, right, func(c int) bool { return c < 0 })
 	case "<=":
-		return comparison(left, right, func(c int) bool { return c <= 0 })
+		return comparison(r.work, left, right, func(c int) bool { return c <= 0 })
 	case ">":
-		return comparison(left, right, func(c int) bool { return c > 0 })
+		return comparison(r.work, left, right, func(c int) bool { return c > 0 })
 	case ">=":
-		return comparison(left, right, func(c int) bool { return c >= 0 })
+		return comparison(r.work, left, right, func(c int) bool { return c >= 0 })
 	case "||":
 		return concat(r.work, []value{left, right})
 	}

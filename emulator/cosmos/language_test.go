@@ -165,8 +165,9 @@ func TestAQueryThatCostsTooMuchIsRefused(t *testing.T) {
 	}
 	forth := strings.Join(members, ",")
 	slices.Reverse(members)
-	must2(c.CreateItem(t.Context(), pk("p"), fmt.Appendf(nil, `{"id":"a","pk":"p","l":[%s],"t":%q,"o":{%s},"r":{%s}}`,
-		numbers, strings.Repeat("x", 500_000), forth, strings.Join(members, ",")), nil))(t)
+	long := strings.Repeat("x", 500_000)
+	must2(c.CreateItem(t.Context(), pk("p"), fmt.Appendf(nil, `{"id":"a","pk":"p","l":[%s],"s":[%s],"t":%q,"u":"%sy","o":{%s},"r":{%s}}`,
+		numbers, numbers[:59], long, long, forth, strings.Join(members, ",")), nil))(t)
 	joins := ""
 	for i := range 4 {
 		joins += fmt.Sprintf(" JOIN x%d IN c.l", i)
@@ -176,16 +177,21 @@ func TestAQueryThatCostsTooMuchIsRefused(t *testing.T) {
 		doubled = "(" + doubled + " || " + doubled + ")"
 	}
 	for name, test := range map[string]struct{ sql, says string }{
-		"joins":               {"SELECT VALUE COUNT(1) FROM c" + joins, "more than the 1048576 rows"},
-		"joins in a subquery": {"SELECT VALUE EXISTS(SELECT VALUE 1 FROM c" + joins + " WHERE false) FROM c", "more than the 1048576 rows"},
-		"a text doubled":      {"SELECT VALUE LENGTH(" + doubled + ") FROM c", "more steps"},
-		"a text replicated":   {"SELECT VALUE REPLACE(c.t, 'x', c.t) FROM c", "more steps"},
-		"a large result":      {"SELECT VALUE [" + strings.TrimSuffix(strings.Repeat("c.t,", 20), ",") + "] FROM c", "larger than a page"},
-		"a slow pattern":      {"SELECT VALUE c.t LIKE '%" + strings.Repeat("x", 1000) + "y' FROM c", "more steps"},
-		"a chain of terms":    {"SELECT VALUE 1" + strings.Repeat("+1", 20_000) + " FROM c", ""},
-		"objects compared":    {"SELECT VALUE c.o = c.r FROM c", ""},
-		"deep parentheses":    {"SELECT VALUE " + strings.Repeat("(", 200) + "1" + strings.Repeat(")", 200) + " FROM c", "nested deeper"},
-		"deep subqueries":     {"SELECT VALUE " + strings.Repeat("(SELECT VALUE ", 200) + "1" + strings.Repeat(")", 200) + " FROM c", "nested deeper"},
+		"joins":                {"SELECT VALUE COUNT(1) FROM c" + joins, "more than the 1048576 rows"},
+		"joins in a subquery":  {"SELECT VALUE EXISTS(SELECT VALUE 1 FROM c" + joins + " WHERE false) FROM c", "more than the 1048576 rows"},
+		"a text doubled":       {"SELECT VALUE LENGTH(" + doubled + ") FROM c", "more steps"},
+		"a text replicated":    {"SELECT VALUE REPLACE(c.t, 'x', c.t) FROM c", "more steps"},
+		"a large result":       {"SELECT VALUE [" + strings.TrimSuffix(strings.Repeat("c.t,", 20), ",") + "] FROM c", "larger than a page"},
+		"a slow pattern":       {"SELECT VALUE c.t LIKE '%" + strings.Repeat("x", 1000) + "y' FROM c", "more steps"},
+		"a large set":          {"SELECT VALUE c.t LIKE '%[" + strings.Repeat("y", 20_000) + "]' FROM c", "more steps"},
+		"many blanks":          {"SELECT VALUE TRIM(c.t, '" + strings.Repeat("é", 50_000) + "x') FROM c", "more steps"},
+		"a text folded often":  {"SELECT VALUE COUNT(1) FROM c JOIN x IN c.l WHERE CONTAINS('a', c.t, true)", "more steps"},
+		"texts compared often": {"SELECT VALUE COUNT(1) FROM c JOIN x IN c.l WHERE c.t < c.u", "more steps"},
+		"a member of many":     {"SELECT VALUE COUNT(1) FROM c JOIN x IN c.l JOIN y IN c.s WHERE c.o.m19999 = y", "more steps"},
+		"a chain of terms":     {"SELECT VALUE 1" + strings.Repeat("+1", 20_000) + " FROM c", ""},
+		"objects compared":     {"SELECT VALUE c.o = c.r FROM c", ""},
+		"deep parentheses":     {"SELECT VALUE " + strings.Repeat("(", 200) + "1" + strings.Repeat(")", 200) + " FROM c", "nested deeper"},
+		"deep subqueries":      {"SELECT VALUE " + strings.Repeat("(SELECT VALUE ", 200) + "1" + strings.Repeat(")", 200) + " FROM c", "nested deeper"},
 	} {
 		_, _, err := query(t, c, test.sql, pk("p"), nil)
 		if test.says == "" && err != nil || test.says != "" && (status(err) != 400 || !strings.Contains(err.Error(), test.says)) {

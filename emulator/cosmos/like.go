@@ -18,6 +18,7 @@ func evalLike(e like, r row) value {
 type likePart struct {
 	many bool            // %
 	is   func(rune) bool // nil with many
+	cost int             // what it takes to ask that
 }
 
 func likePattern(pattern, escape string) []likePart {
@@ -42,7 +43,7 @@ func likePattern(pattern, escape string) []likePart {
 				parts = append(parts, likePart{is: exactly(c)})
 				continue
 			}
-			parts = append(parts, likePart{is: anyOf(runes[i+1 : end])})
+			parts = append(parts, likePart{is: anyOf(runes[i+1 : end]), cost: (end - i) / 16})
 			i = end
 		default:
 			parts = append(parts, likePart{is: exactly(c)})
@@ -78,7 +79,11 @@ func likeMatches(w *work, text []rune, parts []likePart) bool {
 	t, p := 0, 0
 	star, mark := -1, 0 // the last % seen, and where its match ends so far
 	for t < len(text) {
-		if !w.spend(1) {
+		cost := 1
+		if p < len(parts) {
+			cost += parts[p].cost
+		}
+		if !w.spend(cost) {
 			return false
 		}
 		switch {

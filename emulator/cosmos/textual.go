@@ -24,6 +24,9 @@ func textTest(is func(a, b string) bool) function {
 			if !ok {
 				return undefined{}
 			}
+			if fold && !w.spendText(len(y)) {
+				return undefined{}
+			}
 			if fold {
 				x, y = strings.ToLower(x), strings.ToLower(y)
 			}
@@ -55,7 +58,7 @@ func trims(blanks func(string) string, these func(s, cutset string) string) func
 			return blanks(s)
 		}
 		cutset, ok := a[1].(string)
-		if !ok || !w.spend(len(cutset)) {
+		if !ok || !w.spend(len(cutset)+len(s)*(len(cutset)/1024)) { // each character is looked for in the set
 			return undefined{}
 		}
 		return these(s, cutset)
