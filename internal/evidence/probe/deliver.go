@@ -2,8 +2,6 @@ package probe
 
 import (
 	"context"
-	"crypto/rand"
-	"encoding/hex"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -24,12 +22,6 @@ const keep = 24 * time.Hour
 
 // settleTimeout bounds one settlement.
 const settleTimeout = 10 * time.Second
-
-func token() string {
-	var b [8]byte
-	rand.Read(b[:]) // never fails (crypto/rand)
-	return hex.EncodeToString(b[:])
-}
 
 // event is the message of a case.
 func event(c evidence.Case) message.Reservation {

@@ -17,6 +17,7 @@ package probe
 
 import (
 	"context"
+	"crypto/rand"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -49,8 +50,8 @@ type Probes struct {
 	Counters            *projector.Counters
 	Log                 *slog.Logger
 
-	// Attempt is a process that carries out Attempt with these words and this program's
-	// settings. It prints what it has to say in one line, and may kill itself.
+	// Attempt prepares a process that does Deliver with this order and this program's
+	// settings: it prints what it saw in one line, and may kill itself.
 	Attempt func(ctx context.Context, o Order) *exec.Cmd
 
 	token string // marks this run's messages
@@ -65,7 +66,7 @@ type Result struct {
 // Run carries out all probes and appends what they saw to the record. A probe that
 // cannot be carried out does not keep the next one from being tried.
 func (p *Probes) Run(ctx context.Context, record *evidence.Run) []Result {
-	p.token = token()
+	p.token = rand.Text()
 	cases := evidence.Cases()
 	steps := []struct {
 		name string

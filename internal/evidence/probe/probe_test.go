@@ -2,6 +2,7 @@ package probe
 
 import (
 	"context"
+	"crypto/rand"
 	"errors"
 	"fmt"
 	"strings"
@@ -18,7 +19,7 @@ func TestTheProbesSeeWhatTheProjectorDoes(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		cases := evidence.Cases()
 		for range 2 {
-			w.probes.token = token()
+			w.probes.token = rand.Text()
 			w.want(cases[0], w.probes.baseline)
 			w.want(cases[1], w.probes.delivered)
 			w.want(cases[4], w.probes.delivered)
@@ -88,7 +89,7 @@ func TestADeliveryThatIsNotThisRunsIsRemovedAndOneThatDoesNotComeIsAnError(t *te
 			}
 		}
 		send("delivery-A") // of a run that did not come to its end
-		p.token = token()
+		p.token = rand.Text()
 		if _, err := p.receive(t.Context(), "delivery-A", p.projector); !errors.Is(err, message.ErrTransient) || !strings.Contains(err.Error(), "was not delivered within 35s") || !strings.Contains(err.Error(), Topic) {
 			t.Errorf("nothing of this run was sent: %v", err)
 		}

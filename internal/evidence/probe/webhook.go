@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"context"
 	"crypto/rand"
-	"encoding/hex"
 	"fmt"
 	"io"
 	"log/slog"
@@ -40,9 +39,7 @@ func (p *Probes) serve(ctx context.Context) (h *hooks, stop func(), err error) {
 	if err != nil {
 		return nil, nil, fmt.Errorf("listen for webhooks: %w", err)
 	}
-	var secret [16]byte
-	rand.Read(secret[:]) // never fails (crypto/rand)
-	h = &hooks{url: "http://" + listener.Addr().String() + "/webhooks/" + evidence.Source4401, secret: []byte(hex.EncodeToString(secret[:])), client: http.Client{Timeout: webhookBudget + patience}}
+	h = &hooks{url: "http://" + listener.Addr().String() + "/webhooks/" + evidence.Source4401, secret: []byte(rand.Text()), client: http.Client{Timeout: webhookBudget + patience}}
 	server := http.Server{
 		Handler: (&projector.Webhooks{
 			Book: p.book(p.Webhooks), Secrets: map[string][][]byte{evidence.Source4401: {h.secret}}, MaxBody: webhookBody,

@@ -2,6 +2,7 @@ package probe
 
 import (
 	"context"
+	"crypto/rand"
 	"fmt"
 	"log/slog"
 	"net"
@@ -67,7 +68,7 @@ func inWorld(t *testing.T, test func(t *testing.T, w *world)) {
 		}
 		w.probes = &Probes{
 			Bus: bus, Topic: Topic, Subscription: Subscription, Lock: Lock, Inventory: db.Inventory(), Webhooks: db.Webhooks(),
-			Unguarded: unguarded, Timeout: 10 * time.Second, Counters: counters, Log: slog.New(slog.DiscardHandler), token: token(),
+			Unguarded: unguarded, Timeout: 10 * time.Second, Counters: counters, Log: slog.New(slog.DiscardHandler), token: rand.Text(),
 		}
 		test(t, w)
 	})
