@@ -119,15 +119,15 @@ func (a *app) gather(ctx context.Context, at place, dir string) (err error) {
 	if err != nil {
 		return file(err)
 	}
-	return a.conclude(results, report, run.Dir(), page)
+	return a.conclude(results, report, page)
 }
 
 // noEvidence is what to do where a probe of the preflight does not hold.
 const noEvidence = "take no evidence on these endpoints until each probe of taskctl preflight holds"
 
 // conclude prints what has come of it, and fails if that is not what must.
-func (a *app) conclude(results []probe.Result, report evidence.Report, dir, page string) error {
-	if err := a.tellRecords(report, dir, page); err != nil {
+func (a *app) conclude(results []probe.Result, report evidence.Report, page string) error {
+	if err := a.tellRecords(report, page); err != nil {
 		return err
 	}
 	var failures []error
@@ -228,8 +228,8 @@ func (a *app) probes(ctx context.Context, at place) (p *probe.Probes, end func()
 	}, end, nil
 }
 
-// tellRecords prints a report's records.
-func (a *app) tellRecords(report evidence.Report, dir, page string) error {
+// tellRecords prints a report's records. page is that of the run, if there is one.
+func (a *app) tellRecords(report evidence.Report, page string) error {
 	type line struct {
 		Sequence int            `json:"sequence"`
 		What     string         `json:"what"`
@@ -247,7 +247,7 @@ func (a *app) tellRecords(report evidence.Report, dir, page string) error {
 		Records  []line             `json:"records"`
 		Problems []evidence.Problem `json:"problems"`
 		Notices  []string           `json:"notices"`
-	}{report.Run, dir, page, report.Head, report.Intact(), report.Passes(), nil, report.Problems, report.Notices(time.Now())}
+	}{report.Run, filepath.Dir(report.Path), page, report.Head, report.Intact(), report.Passes(), nil, report.Problems, report.Notices(time.Now())}
 	paint := painter(a.stdout, a.env)
 	var rows [][]string
 	for _, r := range report.Records {
@@ -268,7 +268,7 @@ func (a *app) tellRecords(report evidence.Report, dir, page string) error {
 	if a.output == asJSON {
 		return nil
 	}
-	fmt.Fprintf(a.stdout, "records  %s\n", filepath.Join(dir, evidence.RecordsFile))
+	fmt.Fprintf(a.stdout, "records  %s\n", report.Path)
 	if page != "" {
 		fmt.Fprintf(a.stdout, "page     %s\n", page)
 	}

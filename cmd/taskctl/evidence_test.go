@@ -62,6 +62,18 @@ func TestVerifyTellsByItsExitCode(t *testing.T) {
 			t.Errorf("%v: exit %d, want %d and %q\n%s%s", c.args, got.code, c.code, c.want, got.out, got.errOut)
 		}
 	}
+	// A copy under another name, without its manifest, is named as it is.
+	records, err := os.ReadFile(filepath.Join(good, evidence.RecordsFile))
+	if err != nil {
+		t.Fatal(err)
+	}
+	copied := filepath.Join(t.TempDir(), "copied")
+	if err := os.WriteFile(copied, records, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if got := taskctl(t, nil, "evidence", "verify", copied, "--head", head); !strings.Contains(got.out, "records  "+copied+"\n") {
+		t.Errorf("of %s it says\n%s", copied, got.out)
+	}
 	got := taskctl(t, nil, "evidence", "verify", good, "--output=json")
 	var told struct {
 		Head    string `json:"head"`
@@ -102,7 +114,7 @@ func TestAProbeThatCouldNotBeCarriedOutIsNotOneThatFailed(t *testing.T) {
 	for cause, want := range map[error]int{message.ErrUnknown: exitUnreachable, message.ErrRefused: exitFailed, errors.New("else"): exitFailed} {
 		var out, errOut bytes.Buffer
 		a := &app{stdout: &out, stderr: &errOut}
-		code := a.exit(a.conclude([]probe.Result{{Name: evidence.Baseline, Err: fmt.Errorf("send: %w", cause)}}, report, dir, "page"))
+		code := a.exit(a.conclude([]probe.Result{{Name: evidence.Baseline, Err: fmt.Errorf("send: %w", cause)}}, report, "page"))
 		if code != want || !strings.HasSuffix(out.String(), "evidence: 1 probes, 0 as expected, chain intact\n") {
 			t.Errorf("%v: exit %d, want %d\n%s%s", cause, code, want, out.String(), errOut.String())
 		}

@@ -3,7 +3,6 @@ package main
 import (
 	"errors"
 	"fmt"
-	"path/filepath"
 
 	"oneeffect/internal/evidence"
 
@@ -27,7 +26,7 @@ only the head that was kept elsewhere shows that nobody has computed all of it a
 			if err != nil {
 				return file(err)
 			}
-			return a.judge(report, args[0])
+			return a.judge(report)
 		},
 	}
 	c.Flags().StringVar(&head, "head", "", "head of the chain, as the run printed it: sha256:…")
@@ -35,12 +34,8 @@ only the head that was kept elsewhere shows that nobody has computed all of it a
 }
 
 // judge prints a report, and fails if it does not pass.
-func (a *app) judge(report evidence.Report, path string) error {
-	dir := path
-	if filepath.Ext(path) != "" {
-		dir = filepath.Dir(path)
-	}
-	if err := a.tellRecords(report, dir, ""); err != nil {
+func (a *app) judge(report evidence.Report) error {
+	if err := a.tellRecords(report, ""); err != nil {
 		return err
 	}
 	chain := "chain intact"

@@ -54,7 +54,7 @@ func TestAPreflightThatFailsIsSaidAndKeptAndMakesEvidenceInvalid(t *testing.T) {
 	}
 	var out, errOut bytes.Buffer
 	a := &app{stdout: &out, stderr: &errOut}
-	code := a.exit(a.conclude([]probe.Result{{Name: evidence.Baseline}}, report, dir, "index.html"))
+	code := a.exit(a.conclude([]probe.Result{{Name: evidence.Baseline}}, report, "index.html"))
 	if code != exitFailed || !strings.HasSuffix(out.String(), ", invalid\n") || !strings.Contains(errOut.String(), named) || !strings.Contains(errOut.String(), "take no evidence on these endpoints") {
 		t.Errorf("a run of the probes: exit %d\n%s%s", code, out.String(), errOut.String())
 	}

@@ -223,6 +223,10 @@ func TestAForgedChainMustStillAgreeWithItself(t *testing.T) { // V1 V2 V6
 			}
 			return all
 		}},
+		{"a class without what was seen", AspectClass, func(all []Record) []Record {
+			all[1].Evidence.LocalObservations = []Observation{{Source: "broker", Saw: "it was applied"}}
+			return all
+		}},
 		{"another transport id", AspectCoverage, func(all []Record) []Record { all[2].DeliveryAttempt[0].ID = "delivery-Z"; return all }},
 		{"no negative evidence", AspectCoverage, func(all []Record) []Record { return slices.Delete(all, 3, 4) }},
 		{"a case of nobody's", AspectCoverage, func(all []Record) []Record { all[1].Probe.Name = "something_else"; return all }},
@@ -254,6 +258,14 @@ func TestWhatIsNoFileOfRecordsIsSaid(t *testing.T) {
 	}
 	if _, err := Verify(rewrite(t, "", []string{strings.Repeat("x", maxLine+1)}), ""); err == nil || !strings.Contains(err.Error(), "longer") {
 		t.Errorf("a line without end: %v", err)
+	}
+	dir, head := recorded(t, PurposeProbes, records(t))
+	manifest := filepath.Join(dir, ManifestFile)
+	if err := os.WriteFile(manifest, bytes.Repeat([]byte{' '}, maxLine+1), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := Verify(dir, head); err == nil || !strings.Contains(err.Error(), "longer") {
+		t.Errorf("a manifest without end: %v", err)
 	}
 }
 
