@@ -73,7 +73,8 @@ func (f *following) restart(o *Orchestrator) {
 	o.index.begin(floor)
 }
 
-// step takes in one page; end is whether that was all.
+// step takes in one page; end is whether that was all. What changed before the index
+// was as new as the store was told to nobody.
 func (f *following) step(ctx context.Context, o *Orchestrator) (end bool, err error) {
 	page, next, end, err := o.Views.Changed(ctx, f.since, f.after, followPage)
 	if err != nil {
@@ -83,8 +84,8 @@ func (f *following) step(ctx context.Context, o *Orchestrator) (end bool, err er
 	if o.index.apply(page) && len(page) > 0 && o.Changed != nil {
 		o.Changed(page)
 	}
-	if end {
-		o.index.caughtUp(time.Now().UTC())
+	if end && o.index.caughtUp(time.Now().UTC()) && o.Changed != nil {
+		o.Changed(nil)
 	}
 	return end, nil
 }

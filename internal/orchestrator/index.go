@@ -76,11 +76,13 @@ func (x *index) raise(floor time.Time) {
 	x.entries, x.floor = slices.Delete(x.entries, 0, kept), floor
 }
 
-// caughtUp notes that the feed was read to its end.
-func (x *index) caughtUp(at time.Time) {
+// caughtUp notes that the feed was read to its end; first is whether that is so for the
+// first time since the index began.
+func (x *index) caughtUp(at time.Time) (first bool) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
-	x.asOf = at
+	first, x.asOf = x.asOf.IsZero(), at
+	return first
 }
 
 // position is a place in the order of the index: before this one, newest first.

@@ -38,7 +38,8 @@ type Orchestrator struct {
 	FollowWindow time.Duration // how far back the index of the newest executions begins
 
 	// Changed is told of executions that have changed, once the index is as new as the
-	// store; nil: nobody is. It must not wait.
+	// store; an empty page, when it has become so: any may have. It must not wait. nil:
+	// nobody is told.
 	Changed func(page []execution.Summary)
 
 	index    index

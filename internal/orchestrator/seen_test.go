@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"oneeffect/emulator/control"
 	"oneeffect/internal/execution"
 	"oneeffect/internal/orchestrator"
 )
@@ -70,6 +71,40 @@ func TestWhatChangesIsToldOnceTheListIsNew(t *testing.T) { // O3
 		defer mu.Unlock()
 		if got, want := strings.Join(told, ", "), "after RUNNING, before COMPLETED"; got != want {
 			t.Errorf("told %q, want %q", got, want)
+		}
+	})
+}
+
+// Who draws pages shows nothing from before a feed that was begun anew: what has changed
+// since is in no page of the feed that is news.
+func TestWhoeverIsToldOfChangesLooksAnewWhenTheFeedHasBegunAnew(t *testing.T) { // O3
+	inBubble(t, func(t *testing.T, b *bench) {
+		told := make(chan []execution.Summary, 100)
+		b.Changed = func(page []execution.Summary) { told <- page }
+		anew := func() (n int) {
+			for len(told) > 0 {
+				if page := <-told; len(page) == 0 {
+					n++
+				}
+			}
+			return n
+		}
+		b.create(t, "before")
+		b.follow()
+		defer func() { b.stop() }()
+		time.Sleep(3 * time.Second)
+		if n := anew(); n != 1 {
+			t.Errorf("when the list is as new as the store for the first time, it is said %d times that anything may have changed, want 1", n)
+		}
+		b.arm(t, control.Rule{Match: control.Match{Operation: "change-feed"}, Do: "answer", Status: http.StatusBadRequest, Times: 1})
+		b.create(t, "meanwhile")
+		time.Sleep(5 * time.Second)
+		if n := anew(); n != 1 {
+			t.Errorf("after the feed has begun anew it is said %d times that anything may have changed, want 1", n)
+		}
+		time.Sleep(time.Minute)
+		if n := anew(); n != 0 {
+			t.Errorf("then it is said %d times more", n)
 		}
 	})
 }

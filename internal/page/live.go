@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"net/http"
+	"slices"
 	"strconv"
 	"sync"
 	"time"
@@ -19,7 +20,7 @@ import (
 const (
 	together   = 250 * time.Millisecond // changes are told together, at most so often
 	maxChanges = 100                    // told at once; more: look anew
-	maxBehind  = 16                     // what a browser may not have taken yet
+	maxBehind  = 16                     // events that a browser may not have taken yet; so many are remembered
 	heartbeat  = 15 * time.Second
 	sendLimit  = 5 * time.Second  // of one write to one browser
 	streamLife = 10 * time.Minute // then a browser comes again, and is asked again who it is
@@ -33,6 +34,8 @@ type Live struct {
 	mu      sync.Mutex
 	now     uint64 // the number of the newest event; they begin anywhere, since other processes number theirs too
 	changed map[string]execution.Summary
+	anew    bool     // anything may have changed besides
+	told    [][]byte // the newest events, the last of them number now
 	browser map[chan []byte]struct{}
 	ended   bool
 	wake    chan struct{}
@@ -42,9 +45,11 @@ func newLive(most int) *Live {
 	return &Live{most: most, now: rand.Uint64(), changed: map[string]execution.Summary{}, browser: map[chan []byte]struct{}{}, wake: make(chan struct{}, 1)}
 }
 
-// Publish takes in what has changed. It does not wait.
+// Publish takes in what has changed; an empty page: anything may have. It does not
+// wait.
 func (l *Live) Publish(page []execution.Summary) {
 	l.mu.Lock()
+	l.anew = l.anew || len(page) == 0
 	for _, s := range page {
 		if len(l.changed) <= maxChanges {
 			l.changed[s.ExecutionID] = s
@@ -90,12 +95,17 @@ func (l *Live) Run(ctx context.Context) error {
 func (l *Live) tell() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if len(l.changed) == 0 {
+	if len(l.changed) == 0 && !l.anew {
 		return
 	}
 	l.now++
 	event := l.event()
 	clear(l.changed)
+	l.anew = false
+	if len(l.told) == maxBehind {
+		l.told = slices.Delete(l.told, 0, 1)
+	}
+	l.told = append(l.told, event)
 	for browser := range l.browser {
 		select {
 		case browser <- event:
@@ -105,9 +115,10 @@ func (l *Live) tell() {
 	}
 }
 
-// event is what has changed, or that it is too much to tell. The caller holds the lock.
+// event is what has changed, or that it is not known or too much to tell. The caller
+// holds the lock.
 func (l *Live) event() []byte {
-	if len(l.changed) <= maxChanges {
+	if !l.anew && len(l.changed) <= maxChanges {
 		all := make([]execution.Summary, 0, len(l.changed))
 		for _, s := range l.changed {
 			all = append(all, s)
@@ -138,8 +149,8 @@ func (l *Live) end() {
 	}
 }
 
-// join lets a browser in, and tells it what it needs to know of the time since it
-// looked last.
+// join lets a browser in, and tells it what was told since it looked last. One that
+// has missed more than is remembered, or comes from another process, looks anew.
 func (l *Live) join(after string) (browser chan []byte, ok bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -147,7 +158,12 @@ func (l *Live) join(after string) (browser chan []byte, ok bool) {
 		return nil, false
 	}
 	browser = make(chan []byte, maxBehind)
-	if after != strconv.FormatUint(l.now, 10) {
+	seen, err := strconv.ParseUint(after, 10, 64)
+	if behind := l.now - seen; err == nil && behind <= uint64(len(l.told)) {
+		for _, event := range l.told[len(l.told)-int(behind):] {
+			browser <- event
+		}
+	} else {
 		browser <- missed(l.now)
 	}
 	l.browser[browser] = struct{}{}

@@ -175,6 +175,80 @@ func TestBrowsersAreBoundedAndTheSlowOnesDropped(t *testing.T) { // P3
 	})
 }
 
+// A browser that was away for a moment, or whose page was made a moment before it
+// listened, is told what it has missed and need not load its page anew, as long as that
+// is remembered.
+func TestABrowserIsToldWhatItHasMissed(t *testing.T) { // P3
+	synctest.Test(t, func(t *testing.T) {
+		p, stop := live(t, 2)
+		none := p.Live.Now()
+		tell := func(id string) {
+			p.Live.Publish(changed(id))
+			time.Sleep(300 * time.Millisecond)
+		}
+		tell("a")
+		tell("b")
+		b, ended := look(t.Context(), p, fmt.Sprint("/live?after=", none))
+		if got := b.got(); strings.Contains(got, "event: missed") || !strings.Contains(got, fmt.Sprintf("id: %d\nevent: changed\ndata: [{\"executionId\":\"a\"", none+1)) ||
+			!strings.Contains(got, fmt.Sprintf("id: %d\nevent: changed\ndata: [{\"executionId\":\"b\"", none+2)) {
+			t.Errorf("whose page was made before: %q", got)
+		}
+		again, againEnded := look(t.Context(), p, fmt.Sprint("/live?after=", none), "Last-Event-ID", fmt.Sprint(none+1))
+		if got := again.got(); strings.Contains(got, "event: missed") || strings.Contains(got, `"a"`) || !strings.Contains(got, `"b"`) {
+			t.Errorf("who was away for one event: %q", got)
+		}
+		for i := range 15 {
+			tell(fmt.Sprint(i))
+		}
+		stop()
+		<-ended
+		<-againEnded
+	})
+}
+
+func TestABrowserThatWasAwayForTooLongLooksAnew(t *testing.T) { // P3
+	synctest.Test(t, func(t *testing.T) {
+		p, stop := live(t, 1)
+		none := p.Live.Now()
+		for i := range 17 {
+			p.Live.Publish(changed(fmt.Sprint(i)))
+			time.Sleep(300 * time.Millisecond)
+		}
+		for after, want := range map[uint64]string{
+			none:      fmt.Sprintf("retry: 3000\n\nid: %d\nevent: missed\ndata: -\n\n", none+17),
+			none + 18: fmt.Sprintf("retry: 3000\n\nid: %d\nevent: missed\ndata: -\n\n", none+17), // of another process
+			none + 17: "retry: 3000\n\n",
+		} {
+			ctx, leave := context.WithCancel(t.Context())
+			b, ended := look(ctx, p, fmt.Sprint("/live?after=", after))
+			if got := b.got(); got != want {
+				t.Errorf("after event %d of 17: %q, want %q", after-none, got, want)
+			}
+			leave()
+			<-ended
+		}
+		stop()
+	})
+}
+
+// Pages that show what was before the feed began anew look anew, whatever they show.
+func TestWhenAnythingMayHaveChangedEveryPageLooksAnew(t *testing.T) { // P3
+	synctest.Test(t, func(t *testing.T) {
+		p, stop := live(t, 1)
+		none := p.Live.Now()
+		b, ended := look(t.Context(), p, from(p))
+		p.Live.Publish(changed("a"))
+		p.Live.Publish(nil)
+		p.Live.Publish(changed("b"))
+		time.Sleep(time.Second)
+		if got, want := b.got(), fmt.Sprintf("id: %d\nevent: missed\ndata: -\n\n", none+1); !strings.Contains(got, want) {
+			t.Errorf("told %q, want %q", got, want)
+		}
+		stop()
+		<-ended
+	})
+}
+
 // What another process has told, one of before a restart or one beside this, says
 // nothing of what this one has: a browser that comes from there looks anew, also if
 // both have told as much.

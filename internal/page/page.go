@@ -16,7 +16,8 @@
 //	    that was seen; its refusals are shown in its words. A page of another origin
 //	    changes nothing.
 //	P3  However many look, the store is asked once. There are at most MaxSubscribers; who
-//	    does not keep up is dropped, comes again, and is told to look anew.
+//	    does not keep up is dropped, comes again, and is told what it has missed, or to
+//	    look anew. So is everybody when anything may have changed.
 package page
 
 import (
