@@ -80,3 +80,56 @@ func (w *world) refused(got any, err error) (any, error) {
 	}
 	return got, nil
 }
+
+// What is attached to is looked at when the link is attached, however long a rule has held that.
+func TestALinkThatWasHeldIsNotAttachedToWhatIsGone(t *testing.T) { // D4
+	for _, row := range []struct {
+		name   string
+		attach func(w *world, s *amqp.Session) error
+		change func(w *world, a *admin.Client) error
+		want   amqp.ErrCond
+	}{
+		{"a sender", attachSender, deleteTasks, amqp.ErrCondNotFound},
+		{"a receiver", attachReceiver, deleteTasks, amqp.ErrCondNotFound},
+		{"a receiver from what is made anew", attachReceiver, func(w *world, a *admin.Client) error {
+			if err := deleteTasks(w, a); err != nil {
+				return err
+			}
+			_, err := a.CreateQueue(w.ctx, "tasks", nil)
+			return err
+		}, amqp.ErrCondDetachForced},
+		{"a receiver from what is disabled", attachReceiver, func(w *world, a *admin.Client) error {
+			_, err := a.UpdateQueue(w.ctx, "tasks", admin.QueueProperties{Status: ptr(admin.EntityStatusReceiveDisabled)}, nil)
+			return err
+		}, "com.microsoft:entity-disabled"},
+	} {
+		t.Run(row.name, func(t *testing.T) {
+			inBubble(t, func(t *testing.T, w *world) {
+				p := w.plain()
+				p.authorize()
+				s := p.session()
+				w.arm("held", "attach", nil)
+				attached := async(func() error { return row.attach(w, s) })
+				w.reached("held")
+				w.must(row.change(w, w.management()))
+				w.release("held", "go")
+				w.wantCondition(<-attached, row.want, "")
+			})
+		})
+	}
+}
+
+func attachSender(w *world, s *amqp.Session) error {
+	_, err := s.NewSender(w.ctx, "tasks", nil)
+	return err
+}
+
+func attachReceiver(w *world, s *amqp.Session) error {
+	_, err := s.NewReceiver(w.ctx, "tasks", nil)
+	return err
+}
+
+func deleteTasks(w *world, a *admin.Client) error {
+	_, err := a.DeleteQueue(w.ctx, "tasks", nil)
+	return err
+}

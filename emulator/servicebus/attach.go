@@ -102,6 +102,9 @@ func (c *connection) attachEntity(l *amqp.Link, address string) {
 		link:     l,
 		fleeting: true,
 		apply: func() func() {
+			if q, ok := entity.(*broker.Queue); ok && err == nil && l.Outgoing() {
+				err = q.TakesReceives()
+			}
 			if refused := c.authorize(entity.Path(), address, right); refused != nil {
 				err = refused
 			}
@@ -113,15 +116,32 @@ func (c *connection) attachEntity(l *amqp.Link, address string) {
 	})
 }
 
-// accept answers an attach and has the link end with its entity, its token or its use.
+// accept answers an attach and has the link end with its entity, its token or its use. An entity that has gone since the
+// link was asked for is looked for after the link has joined its audience: one that goes later ends the link there.
 func (c *connection) accept(l *amqp.Link, a *attachment, entity broker.Entity, how amqp.Acceptance) error {
 	c.enroll(a)
 	if entity != nil {
 		c.server.audience.join(c, l, entity)
+		if gone := c.gone(l, entity); gone != nil {
+			c.refuse(l, gone)
+			c.strike(l)
+			return gone
+		}
 	}
 	if err := l.Accept(how); err != nil {
 		c.strike(l)
 		return err
+	}
+	return nil
+}
+
+// gone is the refusal of a link whose entity is not there any more, or another of its name in its place.
+func (c *connection) gone(l *amqp.Link, entity broker.Entity) *amqp.Error {
+	switch now, err := c.server.namespace.Find(entity.Path()); {
+	case err != nil:
+		return c.server.notFound(entity.Path())
+	case now != entity:
+		return entityChanged(l)
 	}
 	return nil
 }

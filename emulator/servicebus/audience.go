@@ -129,11 +129,15 @@ func (c *connection) detachChanged(l *amqp.Link) {
 	if c.server.hub.Off("servicebus.change-detaches") {
 		return
 	}
+	c.detach(l, entityChanged(l))
+}
+
+func entityChanged(l *amqp.Link) *amqp.Error {
 	code, what := "publisher", "sender"
 	if l.Outgoing() {
 		code, what = "consumer", "receiver"
 	}
-	c.detach(l, forced(l, code, "Message "+what+" was closed because entity has been deleted, updated or unexpectedly reloaded."))
+	return forced(l, code, "Message "+what+" was closed because entity has been deleted, updated or unexpectedly reloaded.")
 }
 
 // forced is the error of a link that the service ends by itself.

@@ -188,10 +188,13 @@ func (c *connection) attachReplier(l *amqp.Link, a *attachment, entity broker.En
 	}
 	p := &replier{attachment: a, names: names}
 	l.Data = p
+	if err := c.accept(l, a, entity, amqp.Acceptance{}); err != nil {
+		c.log("accept link", err)
+		return // there will be no word of its end
+	}
 	c.mu.Lock()
-	c.repliers[address] = p
+	c.repliers[address] = p // before the next frame is read, which may be a request
 	c.mu.Unlock()
-	c.log("accept link", c.accept(l, a, entity, amqp.Acceptance{}))
 }
 
 // reply sends a reply to the link that the request names.

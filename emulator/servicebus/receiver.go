@@ -51,9 +51,6 @@ func (c *connection) attachReceiver(l *amqp.Link, entity broker.Entity) (accept 
 	if !ok {
 		return nil, fmt.Errorf("receive from topic %s: %w: receive from one of its subscriptions", entity.Path(), broker.ErrInvalid)
 	}
-	if err := q.TakesReceives(); err != nil {
-		return nil, err
-	}
 	wanted, err := sessionWanted(l)
 	if err != nil {
 		return nil, fmt.Errorf("receive from %s: %w", entity.Path(), err)

@@ -72,16 +72,18 @@ func (r *receiver) acceptSession(wish *sessionWish) {
 		r.startSession(consumer, wish)
 		return
 	}
+	changed := r.queue.Changed() // asked for first, so that no change falls between
 	applicant, err := r.queue.AwaitSession(c.client, r.mode, r.wake)
 	if err != nil {
 		c.refuse(r.link, wireError(err))
 		return
 	}
 	if c.server.enter() != nil {
-		r.discard(applicant.Withdraw())
+		if consumer := applicant.Withdraw(); consumer != nil {
+			consumer.Close()
+		}
 		return
 	}
-	changed := r.queue.Changed()
 	go func() {
 		defer c.server.work.Done()
 		r.awaitSession(applicant, wish, changed)
@@ -100,7 +102,7 @@ func (r *receiver) awaitSession(applicant *broker.Applicant, wish *sessionWish, 
 	case <-timer.C:
 		refusal = amqp.Errorf(condTimeout, "The operation did not complete within the allotted timeout: there was no session with messages in %s.", r.path)
 	case <-changed:
-		refusal = amqp.Errorf(amqp.ErrCondDetachForced, "The link '%s' is force detached. Code: consumer. Details: the entity has been deleted or updated.", r.link.Peer.Name)
+		refusal = entityChanged(r.link)
 	case <-r.link.Done():
 	}
 	consumer := applicant.Withdraw()
@@ -110,12 +112,6 @@ func (r *receiver) awaitSession(applicant *broker.Applicant, wish *sessionWish, 
 	}
 	if refusal != nil {
 		c.refuse(r.link, refusal)
-	}
-}
-
-func (r *receiver) discard(consumer *broker.Consumer) {
-	if consumer != nil {
-		consumer.Close()
 	}
 }
 

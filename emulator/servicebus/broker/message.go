@@ -31,8 +31,6 @@ var (
 	ErrInvalid = errors.New("invalid")
 	// ErrUnsupported: the service does it, this emulator does not yet.
 	ErrUnsupported = errors.New("not supported by this emulator yet")
-	// ErrClosed: the consumer or the namespace is closed.
-	ErrClosed = errors.New("closed")
 )
 
 // Message is what a sender gave. It never changes and is shared by all its copies.

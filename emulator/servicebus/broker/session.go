@@ -198,6 +198,9 @@ func (q *Queue) AwaitSession(client string, mode Mode, wake chan<- struct{}) (*A
 	a := &Applicant{queue: q, client: client, mode: mode, wake: wake, granted: make(chan struct{})}
 	q.begin()
 	defer q.end()
+	if q.gone {
+		return nil, fmt.Errorf("await session of %s: %w", q.config.Name, ErrNotFound)
+	}
 	q.applicants = append(q.applicants, a)
 	q.serve()
 	return a, nil

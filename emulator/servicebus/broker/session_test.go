@@ -239,6 +239,9 @@ func TestADeletedQueueLetsGoOfItsSessions(t *testing.T) {
 			}
 		}
 		c.Close()
+		if _, err := q.AwaitSession("worker-1", PeekLock, nil); !errors.Is(err, ErrNotFound) {
+			t.Errorf("waiting for a session of a queue that is gone: %v", err)
+		}
 		if _, err := q.AcceptSession("worker-1", PeekLock, "a", nil); !errors.Is(err, ErrNotFound) {
 			t.Errorf("accept: %v", err)
 		}
