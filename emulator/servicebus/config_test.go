@@ -89,6 +89,7 @@ func TestReadConfigSaysEveryMistakeAtOnceWithItsPath(t *testing.T) {
 	const text = `{"UserConfig": {"Namespaces": [{"Name": "n", "Queues": [
 		{"Name": "-bad-", "Properties": {"LockDuration": "5m", "MaxDeliveryCount": 0, "RequiresSession": true, "ForwardTo": "Same", "Typo": 1}},
 		{"Name": "Same", "Properties": {"DefaultMessageTimeToLive": "P1M", "ForwardTo": "other", "LockDuration": "PT6M", "DuplicateDetectionHistoryTimeWindow": "P8D"}},
+		{"Name": "past", "Properties": {"DefaultMessageTimeToLive": "-P200000D"}},
 		{"Name": "same", "Properties": {"RequiresSession": 1, "MaxDeliveryCount": 2001}}, {}, 7, {"Name": "self", "Properties": {"ForwardDeadLetteredMessagesTo": "SELF"}}
 	], "Topics": [{"Name": "t", "Subscriptions": [{"Name": "s", "Rules": [
 		{"Name": "no filter", "Properties": {"FilterType": "Sql"}},
@@ -116,12 +117,13 @@ func TestReadConfigSaysEveryMistakeAtOnceWithItsPath(t *testing.T) {
 		queues + "[1].Properties.LockDuration: must be at most PT5M, is \"PT6M\"",
 		queues + "[1].Properties.DuplicateDetectionHistoryTimeWindow: must be at most P7D",
 		queues + `[1].Properties.ForwardTo: must name a queue or a topic of this namespace, and there is no "other"`,
-		queues + `[2]: has the name "same", which ` + queues + "[1] has already",
-		queues + "[2].Properties.RequiresSession: must be true or false, is a number",
-		queues + "[2].Properties.MaxDeliveryCount: must be at most 2000, is 2001",
-		queues + "[3]: lacks Name",
-		queues + "[4]: must be an object, is a number",
-		queues + "[5].Properties.ForwardDeadLetteredMessagesTo: must not name the queue itself",
+		queues + `[2].Properties.DefaultMessageTimeToLive: must be at least a millisecond, is "-P200000D"`,
+		queues + `[3]: has the name "same", which ` + queues + "[1] has already",
+		queues + "[3].Properties.RequiresSession: must be true or false, is a number",
+		queues + "[3].Properties.MaxDeliveryCount: must be at most 2000, is 2001",
+		queues + "[4]: lacks Name",
+		queues + "[5]: must be an object, is a number",
+		queues + "[6].Properties.ForwardDeadLetteredMessagesTo: must not name the queue itself",
 		rules + "[0].Name: must hold only letters",
 		rules + "[0].Properties: lacks SqlFilter, which its FilterType asks for",
 		rules + "[1].Properties.SqlFilter: character 10: here is the end where a value should stand",

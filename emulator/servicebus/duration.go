@@ -23,14 +23,13 @@ func parseDuration(s string) (time.Duration, error) {
 		return 0, fmt.Errorf("must not use years or months, which have no fixed length, is %q", s)
 	}
 	seconds := ((d.Weeks*7+d.Days)*24+d.Hours)*3600 + d.Minutes*60 + d.Seconds
-	if seconds >= math.MaxInt64/float64(time.Second) {
+	switch {
+	case d.Negative || seconds < time.Millisecond.Seconds():
+		return 0, fmt.Errorf("must be at least a millisecond, is %q", s)
+	case seconds >= math.MaxInt64/float64(time.Second):
 		return math.MaxInt64, nil
 	}
-	length := time.Duration(seconds * float64(time.Second))
-	if d.Negative || length < time.Millisecond {
-		return length, fmt.Errorf("must be at least a millisecond, is %q", s)
-	}
-	return length, nil
+	return time.Duration(seconds * float64(time.Second)), nil
 }
 
 // formatDuration writes a duration as the service does, in days, hours, minutes and seconds.
@@ -58,6 +57,25 @@ func formatDuration(d time.Duration) string {
 		}
 	}
 	return b.String()
+}
+
+// .NET counts time in ticks of 100 ns, a point in time from the year 1 on.
+const (
+	ticksPerSecond = 1e7
+	secondsTo1970  = 62135596800
+)
+
+func ticks(t time.Time) int64 {
+	return (t.Unix()+secondsTo1970)*ticksPerSecond + int64(t.Nanosecond()/100)
+}
+
+func timeOfTicks(n int64) time.Time {
+	return time.Unix(n/ticksPerSecond-secondsTo1970, n%ticksPerSecond*100).UTC()
+}
+
+// durationOfTicks gives the longest that Go can express for what is longer.
+func durationOfTicks(n int64) time.Duration {
+	return time.Duration(min(max(n, math.MinInt64/100), math.MaxInt64/100)) * 100
 }
 
 // join puts several mistakes into one sentence.

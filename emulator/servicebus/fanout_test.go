@@ -2,6 +2,7 @@ package servicebus_test
 
 import (
 	"fmt"
+	"math"
 	"net/http"
 	"slices"
 	"strings"
@@ -12,6 +13,7 @@ import (
 	"github.com/Azure/azure-sdk-for-go/sdk/messaging/azservicebus/admin"
 	"github.com/Azure/go-amqp"
 
+	wire "oneeffect/emulator/amqp"
 	"oneeffect/emulator/servicebus"
 )
 
@@ -81,6 +83,44 @@ func TestASubscriptionGetsWhatItsRuleWants(t *testing.T) { // R1 to R5 over the 
 			w.must(err)
 			if has := got.ActiveMessageCount == 1; has != want || got.TotalMessageCount > 1 {
 				t.Errorf("%s: %d messages of %d, want one: %v", says[name], got.ActiveMessageCount, got.TotalMessageCount, want)
+			}
+		}
+	})
+}
+
+// What .NET has a type for and AMQP has not comes in its ticks, of which the last are far beyond Go's nanoseconds.
+func TestARuleComparesTheTimesOfDotNet(t *testing.T) { // R5
+	const hour, inHundredths, since1970 = int64(36e9), int64(1e7), int64(621355968000000000)
+	span := func(ticks int64) wire.Described {
+		return wire.Described{Descriptor: wire.Symbol("com.microsoft:timespan"), Value: ticks}
+	}
+	offset := func(ticks int64) wire.Described {
+		return wire.Described{Descriptor: wire.Symbol("com.microsoft:datetime-offset"), Value: ticks}
+	}
+	at := time.Date(2026, 1, 2, 3, 4, 5, 678900, time.UTC)
+	raw, err := wire.AppendMap(nil, wire.KindApplicationProperties, wire.Map{
+		{Key: "at", Value: offset(since1970 + at.Unix()*inHundredths + int64(at.Nanosecond()/100))},
+		{Key: "first", Value: offset(0)}, {Key: "last", Value: offset(3155378975999999999)},
+		{Key: "hour", Value: span(hour)}, {Key: "least", Value: span(math.MinInt64)}, {Key: "most", Value: span(math.MaxInt64)},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	raw = wire.AppendData(raw, []byte("x"))
+	managed(t, func(t *testing.T, w *world, a *admin.Client) {
+		w.createTopic(a, "t")
+		expressions := []string{"at = @at", "at > first", "at < last", "last > @at", "first < @at", "hour < most", "hour > least"}
+		for i, expression := range expressions {
+			w.createSubscription(a, "t", fmt.Sprint("s", i), &admin.SQLFilter{Expression: expression, Parameters: map[string]any{"@at": at}}, nil)
+		}
+		p := w.plain()
+		p.authorize()
+		s, err := p.session().NewSender(w.ctx, "t", nil)
+		w.must(err)
+		w.must(s.Send(w.ctx, &amqp.Message{Format: 0x80013700, Data: [][]byte{raw}}, nil)) // a batch of one, which may be any bytes
+		for i, expression := range expressions {
+			if got := w.taken("t", fmt.Sprint("s", i)); len(got) != 1 {
+				t.Errorf("%s is not true", expression)
 			}
 		}
 	})

@@ -18,12 +18,7 @@ const (
 
 	// defaultSessionWait is how long a client waits for the next session that says nothing about it.
 	defaultSessionWait = time.Minute
-
-	// epochTicks is 1970 in .NET ticks: 100 ns since the year 1.
-	epochTicks = 621355968000000000
 )
-
-func ticks(t time.Time) int64 { return epochTicks + t.UnixNano()/100 }
 
 // sessionWish is the session that a client asks for in the filter of its source.
 type sessionWish struct {

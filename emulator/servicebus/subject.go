@@ -122,8 +122,6 @@ const (
 	describedTimeSpan       = amqp.Symbol("com.microsoft:timespan")
 	describedDateTimeOffset = amqp.Symbol("com.microsoft:datetime-offset")
 	describedURI            = amqp.Symbol("com.microsoft:uri")
-
-	ticksToEpoch = 621355968000000000 // of 100 ns, from the year 1
 )
 
 // ruleValue is an AMQP value as rules know it.
@@ -139,9 +137,9 @@ func ruleValue(v any) any {
 		ticks, isTicks := v.Value.(int64)
 		switch {
 		case v.Descriptor == any(describedTimeSpan) && isTicks:
-			return time.Duration(ticks) * 100
+			return durationOfTicks(ticks)
 		case v.Descriptor == any(describedDateTimeOffset) && isTicks:
-			return time.Unix(0, 0).Add(time.Duration(ticks-ticksToEpoch) * 100).UTC()
+			return timeOfTicks(ticks)
 		case v.Descriptor == any(describedURI):
 			return v.Value
 		}
