@@ -139,6 +139,8 @@ func (s *Server) admin(w http.ResponseWriter, r *http.Request) {
 // adminRuled does what a request asks for, if rules let it, and says how it is answered: with the answer, or with none.
 func (s *Server) adminRuled(w http.ResponseWriter, r *http.Request) (answer, control.Kind) {
 	if s.hub.Isolated(clientName(r.UserAgent())) {
+		// net/http notices that a client has gone only after its body has been read.
+		_, _ = io.Copy(io.Discard, http.MaxBytesReader(w, r.Body, maxAdminBody))
 		return answer{}, control.Silence
 	}
 	if err := s.enter(); err != nil {

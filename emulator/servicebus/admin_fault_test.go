@@ -3,7 +3,9 @@ package servicebus_test
 import (
 	"context"
 	"errors"
+	"net"
 	"net/http"
+	"net/http/httptest"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -12,6 +14,7 @@ import (
 	"github.com/Azure/azure-sdk-for-go/sdk/messaging/azservicebus/admin"
 
 	"oneeffect/emulator/control"
+	"oneeffect/emulator/servicebus"
 )
 
 func TestRulesSeeEveryRequestToTheManagementAPI(t *testing.T) {
@@ -87,4 +90,50 @@ func TestARuleAnswersForTheManagementAPI(t *testing.T) {
 			t.Errorf("a token that is none: %d, want it refused before a rule is asked", a.status)
 		}
 	})
+}
+
+// Over a socket a server learns that its client has gone only when it has read the client's request.
+func TestAnIsolatedClientThatGivesUpIsLetGo(t *testing.T) { // H5
+	hub := control.New()
+	server, err := servicebus.New(hub, servicebus.Config{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { hub.Close(); _ = server.Close() })
+	begun, ended := make(chan struct{}), make(chan struct{})
+	life, end := context.WithCancel(t.Context())
+	over := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		defer close(ended)
+		close(begun)
+		server.Admin().ServeHTTP(w, r)
+	}))
+	over.Config.BaseContext = func(net.Listener) context.Context { return life }
+	over.Start()
+	defer over.Close()
+	defer end() // what is still there
+	hub.Isolate("worker-1")
+	ctx, giveUp := context.WithCancel(t.Context())
+	defer giveUp()
+	r, err := http.NewRequestWithContext(ctx, http.MethodPut, over.URL+"/jobs", strings.NewReader("<entry/>"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	r.Header.Set("User-Agent", "worker-1 azsdk-go-azservicebus/v1")
+	asked := async(func() error {
+		response, err := http.DefaultClient.Do(r)
+		if err == nil {
+			_ = response.Body.Close()
+		}
+		return err
+	})
+	<-begun
+	giveUp()
+	if err := <-asked; !errors.Is(err, context.Canceled) {
+		t.Errorf("an isolated client got %v", err)
+	}
+	select {
+	case <-ended:
+	case <-time.After(10 * time.Second):
+		t.Error("its request is still there")
+	}
 }
