@@ -35,19 +35,19 @@ func includes(w *work, whole, part value) bool {
 	return true
 }
 
-// containsMany looks for any or for all of the arguments behind the first.
-func containsMany(any bool) func(*work, []value) value {
+// containsMany looks for the arguments behind the first: whether one is there, or else whether all are.
+func containsMany(one bool) func(*work, []value) value {
 	return func(w *work, a []value) value {
-		for _, one := range a[1:] {
-			found := arrayContains(w, []value{a[0], one})
+		for _, sought := range a[1:] {
+			found := arrayContains(w, []value{a[0], sought})
 			if isUndefined(found) {
 				return found
 			}
-			if found == any {
-				return any
+			if found == one {
+				return one
 			}
 		}
-		return !any
+		return !one
 	}
 }
 

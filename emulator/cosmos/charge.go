@@ -3,7 +3,6 @@ package cosmos
 import (
 	"math"
 	"slices"
-	"strconv"
 )
 
 // Request units, by a model: the service does not publish its formula. What it
@@ -95,8 +94,3 @@ func (s settings) indexedBelow(v value, path []string) int {
 }
 
 func cents(f float64) float64 { return math.Round(f*100) / 100 }
-
-func parseUint(text string) (uint64, bool) {
-	n, err := strconv.ParseUint(text, 10, 64)
-	return n, err == nil
-}

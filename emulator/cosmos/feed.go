@@ -80,7 +80,7 @@ func (c *call) feedRefusal() *failure {
 // feedStart reads where the feed is to go on.
 func (c *call) feedStart() (lsn uint64, since int64, f *failure) {
 	if text := c.header("If-None-Match"); text != "" && text != "*" {
-		n, ok := parseUint(strings.Trim(text, `"`))
+		n, ok := parseLSN(strings.Trim(text, `"`))
 		if !ok {
 			return 0, 0, badRequest("If-None-Match %q is not a continuation of this feed.", text)
 		}

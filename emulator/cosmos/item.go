@@ -70,7 +70,7 @@ func (o *overlay) apply(op operation) outcome {
 	case "patch":
 		return o.applyPatch(op, old)
 	}
-	return o.store1(op, old, op.body)
+	return o.save(op, old, op.body)
 }
 
 // precondition checks what an operation needs of the item as it is, nil if there
@@ -94,9 +94,9 @@ func (o *overlay) precondition(op operation, old *document) *failure {
 	return nil
 }
 
-// store1 writes an item that has passed all checks but those of its size and
+// save writes an item that has passed all checks but those of its size and
 // its unique keys.
-func (o *overlay) store1(op operation, old *document, body *object) outcome {
+func (o *overlay) save(op operation, old *document, body *object) outcome {
 	d, err := o.put(old, op.id, body)
 	if err != nil {
 		return refused(err, old)
@@ -118,7 +118,7 @@ func (o *overlay) applyPatch(op operation, old *document) outcome {
 	}
 	body, err := op.patch.apply(old.body())
 	if err != nil && o.store.off("cosmos.patch-atomic") {
-		_ = o.store1(op, old, body)
+		_ = o.save(op, old, body)
 	}
 	if err == nil {
 		err = validItem(body)
@@ -136,7 +136,7 @@ func (o *overlay) applyPatch(op operation, old *document) outcome {
 	if key.canonical() != o.partition && !o.store.off("cosmos.partition-key") || body.text("id") != old.id {
 		return refused(badRequest("A patch cannot change the id or the partition key of an item."), old)
 	}
-	return o.store1(op, old, body)
+	return o.save(op, old, body)
 }
 
 // matches compares etags as the opaque texts they are; quotes are part of them.
@@ -301,25 +301,4 @@ func (op operation) bodyStatus() string {
 		return op.patch.valueAt("/status")
 	}
 	return ""
-}
-
-// parseSessionToken gives the greatest lsn of a list of tokens, one per range.
-func parseSessionToken(token string) (uint64, bool) {
-	var greatest uint64
-	for one := range strings.SplitSeq(token, ",") {
-		_, vector, ok := strings.Cut(one, ":")
-		if !ok {
-			return 0, false
-		}
-		parts := strings.Split(vector, "#")
-		if len(parts) < 2 {
-			return 0, false
-		}
-		lsn, ok := parseUint(parts[1])
-		if !ok {
-			return 0, false
-		}
-		greatest = max(greatest, lsn)
-	}
-	return greatest, true
 }

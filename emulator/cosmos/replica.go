@@ -2,6 +2,8 @@ package cosmos
 
 import (
 	"net/http"
+	"strconv"
+	"strings"
 	"time"
 
 	"oneeffect/emulator/control"
@@ -122,6 +124,33 @@ func (s *Server) readable(k *container, c *call) (*container, *failure) {
 	}
 	view.settings, view.body, view.etag = k.settings, k.body, k.etag
 	return view, nil
+}
+
+// parseSessionToken gives the greatest lsn of a list of tokens, one per range.
+func parseSessionToken(token string) (uint64, bool) {
+	var greatest uint64
+	for one := range strings.SplitSeq(token, ",") {
+		_, vector, ok := strings.Cut(one, ":")
+		if !ok {
+			return 0, false
+		}
+		parts := strings.Split(vector, "#")
+		if len(parts) < 2 {
+			return 0, false
+		}
+		lsn, ok := parseLSN(parts[1])
+		if !ok {
+			return 0, false
+		}
+		greatest = max(greatest, lsn)
+	}
+	return greatest, true
+}
+
+// parseLSN reads how far somebody has come.
+func parseLSN(text string) (uint64, bool) {
+	n, err := strconv.ParseUint(text, 10, 64)
+	return n, err == nil
 }
 
 // strong reports whether a read has to see every write that was acknowledged.

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 	"unicode"
+	"unicode/utf8"
 )
 
 // The functions of texts. A character is a code point.
@@ -140,41 +141,28 @@ func part(cut func([]rune, int64) []rune) function {
 	}}
 }
 
-// indexOf finds a text in another, from a character on if a third argument says so.
-func indexOf(w *work, a []value) value {
-	return find(w, a, func(runes []rune, text string, from int) int {
-		i := strings.Index(string(runes[from:]), text)
-		if i < 0 {
-			return -1
-		}
-		return from + len([]rune(string(runes[from:])[:i]))
-	})
-}
-
-func lastIndexOf(w *work, a []value) value {
-	return find(w, a, func(runes []rune, text string, from int) int {
-		i := strings.LastIndex(string(runes[from:]), text)
-		if i < 0 {
-			return -1
-		}
-		return from + len([]rune(string(runes[from:])[:i]))
-	})
-}
-
-func find(w *work, a []value, in func(runes []rune, text string, from int) int) value {
-	s, ok := a[0].(string)
-	text, ok2 := a[1].(string)
-	if !ok || !ok2 || !w.spendText(16*len(s)) {
-		return undefined{}
-	}
-	runes := []rune(s)
-	from := int64(0)
-	if len(a) == 3 {
-		if from, ok = wholeNumber(a[2]); !ok || from < 0 || from > int64(len(runes)) {
+// finds makes a function that says at which character a text is in another, from one on if a third argument says so.
+func finds(index func(s, text string) int) function {
+	return function{least: 2, most: 3, apply: func(w *work, a []value) value {
+		s, ok := a[0].(string)
+		text, ok2 := a[1].(string)
+		if !ok || !ok2 || !w.spendText(16*len(s)) {
 			return undefined{}
 		}
-	}
-	return integerOf(int64(in(runes, text, int(from))))
+		from := int64(0)
+		if len(a) == 3 {
+			runes := []rune(s)
+			if from, ok = wholeNumber(a[2]); !ok || from < 0 || from > int64(len(runes)) {
+				return undefined{}
+			}
+			s = string(runes[from:])
+		}
+		i := index(s, text)
+		if i < 0 {
+			return integerOf(-1)
+		}
+		return integerOf(from + int64(utf8.RuneCountInString(s[:i])))
+	}}
 }
 
 func replace(w *work, a []value) value {
