@@ -106,17 +106,17 @@ func (q *adminRequest) putEntity() (answer, error) {
 	case err != nil:
 		return answer{}, adminError(err)
 	case kind == "QueueDescription":
-		return q.putQueue(q.body)
+		return q.putQueue()
 	case kind == "TopicDescription":
-		return q.putTopic(q.body)
+		return q.putTopic()
 	}
 	return answer{}, refuse(http.StatusBadRequest, "SubCode=40000. Bad Request. %s describes neither a queue nor a topic.", kind)
 }
 
-func (q *adminRequest) putQueue(body []byte) (answer, error) {
+func (q *adminRequest) putQueue() (answer, error) {
 	d, old := &atom.Queue{}, (*atom.Queue)(nil)
-	if err := atom.Decode(body, d); err != nil {
-		return answer{}, adminError(err)
+	if err := q.read(d); err != nil {
+		return answer{}, err
 	}
 	n, x := q.server.namespace, q.server.examine()
 	if q.update {
@@ -156,10 +156,10 @@ func (q *adminRequest) putQueue(body []byte) (answer, error) {
 	return q.done(http.StatusOK, n.UpdateQueue(config))
 }
 
-func (q *adminRequest) putTopic(body []byte) (answer, error) {
+func (q *adminRequest) putTopic() (answer, error) {
 	d, old := &atom.Topic{}, (*atom.Topic)(nil)
-	if err := atom.Decode(body, d); err != nil {
-		return answer{}, adminError(err)
+	if err := q.read(d); err != nil {
+		return answer{}, err
 	}
 	n, x := q.server.namespace, q.server.examine()
 	if q.update {

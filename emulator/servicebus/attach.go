@@ -191,11 +191,7 @@ func (c *connection) authorize(path, address string, rights Rights) error {
 	if c.allowedUntil(entityText(path), rights).After(c.server.hub.Now()) || c.server.hub.Off("servicebus.claims") {
 		return nil
 	}
-	need := rights
-	if rights == Send|Listen {
-		need = Listen
-	}
-	return &claimError{need: need, resource: c.server.resource(address)}
+	return &claimError{need: rights.named(), resource: c.server.resource(address)}
 }
 
 // allowedUntil is until when tokens allow one of the rights on a path; the zero time if none does.

@@ -2,7 +2,6 @@ package servicebus_test
 
 import (
 	"errors"
-	"net/http"
 	"strings"
 	"testing"
 
@@ -20,15 +19,11 @@ func (w *world) management() *admin.Client {
 	transport := inprocess.Transport(w.server.Admin())
 	w.t.Cleanup(transport.Close)
 	c, err := admin.NewClientFromConnectionString(connectionString, &admin.ClientOptions{
-		ClientOptions: azcore.ClientOptions{Transport: doer{transport}},
+		ClientOptions: azcore.ClientOptions{Transport: transport},
 	})
 	w.must(err)
 	return c
 }
-
-type doer struct{ http.RoundTripper }
-
-func (d doer) Do(r *http.Request) (*http.Response, error) { return d.RoundTrip(r) }
 
 func TestAChangeOfAnEntityDetachesItsLinks(t *testing.T) { // D4
 	for _, row := range []struct {

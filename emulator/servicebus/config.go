@@ -14,9 +14,10 @@ import (
 )
 
 const (
-	// DefaultKeyName and DefaultKey are the shared access key of every emulator connection string.
+	// DefaultKeyName is the name of the shared access key in the connection strings of every Service Bus emulator.
 	DefaultKeyName = "RootManageSharedAccessKey"
-	DefaultKey     = "SAS_KEY_VALUE"
+	// DefaultKey is that key. It has all rights, and is no secret.
+	DefaultKey = "SAS_KEY_VALUE"
 
 	// maxConfig bounds a configuration file; the largest the official limits allow is far smaller.
 	maxConfig = 4 << 20

@@ -101,7 +101,7 @@ func statusOf(condition amqp.Symbol) int32 {
 	switch condition {
 	case "com.microsoft:server-busy":
 		return http.StatusServiceUnavailable
-	case "com.microsoft:timeout":
+	case condTimeout:
 		return http.StatusRequestTimeout
 	}
 	return http.StatusInternalServerError

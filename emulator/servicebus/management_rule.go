@@ -3,7 +3,6 @@ package servicebus
 import (
 	"fmt"
 	"net/http"
-	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -261,7 +260,7 @@ func propertiesOnWire(p *atom.Parameters) any {
 		return nil
 	}
 	m := make(amqp.Map, 0, len(p.List))
-	for _, parameter := range slices.Clone(p.List) {
+	for _, parameter := range p.List {
 		v, err := valueOf(parameter.Value)
 		if err != nil {
 			continue // what does not read was refused when the rule was made

@@ -32,6 +32,14 @@ func (r Rights) String() string {
 	return fmt.Sprintf("Rights(%d)", uint8(r))
 }
 
+// named is the right that a refusal names where either of two would do.
+func (r Rights) named() Rights {
+	if r == Send|Listen {
+		return Listen
+	}
+	return r
+}
+
 // errClaim is wrapped by the refusal of what no token of the client allows.
 var errClaim = errors.New("unauthorized access")
 

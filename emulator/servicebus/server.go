@@ -47,9 +47,7 @@ func New(h *control.Hub, c Config) (*Server, error) {
 	if len(keys) == 0 {
 		keys = map[string]Key{DefaultKeyName: {Value: DefaultKey, Rights: AllRights}}
 	}
-	if c.Name == "" {
-		c.Name = "sbemulatorns"
-	}
+	c.Name = cmp.Or(c.Name, officialName)
 	c.MessagingSKU = cmp.Or(c.MessagingSKU, Standard)
 	if !slices.Contains(Tiers(), c.MessagingSKU) {
 		return nil, fmt.Errorf("start Service Bus emulator: MessagingSKU must be one of %v, is %q", Tiers(), c.MessagingSKU)

@@ -67,16 +67,13 @@ func changesOf(given amqp.Map) (map[string]any, error) {
 		if !ok {
 			return nil, fmt.Errorf("property to modify %s: %w: its value does not decode", name, broker.ErrInvalid)
 		}
-		if value == nil && (name == broker.ReasonProperty || name == broker.DescriptionProperty) {
-			continue // some clients write down what they were not given
+		isReason := name == broker.ReasonProperty || name == broker.DescriptionProperty
+		if isReason && value == nil {
+			continue // some clients, @azure/service-bus among them, write down what they were not given
 		}
 		switch value.(type) {
 		case amqp.List, amqp.Map, amqp.Array, amqp.Described:
 			return nil, fmt.Errorf("property to modify %s: %w: application properties are simple values", name, broker.ErrInvalid)
-		}
-		isReason := name == broker.ReasonProperty || name == broker.DescriptionProperty
-		if isReason && value == nil { // how @azure/service-bus says that there is none
-			continue
 		}
 		if _, isText := value.(string); isReason && !isText {
 			return nil, fmt.Errorf("property to modify %s: %w: it must be a string", name, broker.ErrInvalid)

@@ -100,17 +100,9 @@ func (c *connection) overdue(within func(time.Duration) bool) map[*amqp.Link]*am
 			due[l] = forced(l, a.code+"(link)", fmt.Sprintf("%s.IdleTimerExpired: Idle timeout: 00:10:00.", a.kind))
 		}
 		if a.right != 0 && !within(c.allowedLocked(a.path, a.right).Sub(now)) && !c.server.hub.Off("servicebus.token-expiry") {
-			refused := claimError{need: a.need(), resource: c.server.resource(a.path)}
+			refused := claimError{need: a.right.named(), resource: c.server.resource(a.path)}
 			due[l] = forced(l, "RenewToken", refused.Error())
 		}
 	}
 	return due
-}
-
-// need is the right that a refusal names.
-func (a *attachment) need() Rights {
-	if a.right == Send|Listen {
-		return Listen
-	}
-	return a.right
 }

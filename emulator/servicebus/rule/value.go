@@ -19,6 +19,7 @@ var ErrEvaluation = errors.New("the rule cannot be evaluated")
 // GUID is a UUID as a value of a property. The function newid() makes one.
 type GUID [16]byte
 
+// String returns the usual form, 8-4-4-4-12 lower-case hexadecimal digits.
 func (g GUID) String() string {
 	return fmt.Sprintf("%x-%x-%x-%x-%x", g[0:4], g[4:6], g[6:8], g[8:10], g[10:16])
 }
