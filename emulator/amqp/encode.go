@@ -343,23 +343,20 @@ func appendVariable(dst []byte, c Code, v any) ([]byte, error) {
 // appendElement appends a compound or array as an element of an array: it is
 // encoded by itself, and written again in the form its neighbours have.
 func appendElement(dst []byte, c Code, v any) ([]byte, error) {
-	var whole []byte
-	var err error
-	count := 0
+	count, ok := 0, false
 	switch v := v.(type) {
 	case List:
-		count, whole, err = len(v), nil, fits(c, v, c == codeList8 || c == codeList32)
+		count, ok = len(v), c == codeList8 || c == codeList32
 	case Map:
-		count, whole, err = 2*len(v), nil, fits(c, v, c == codeMap8 || c == codeMap32)
+		count, ok = 2*len(v), c == codeMap8 || c == codeMap32
 	case Array:
-		count, whole, err = len(v.Items), nil, fits(c, v, c == codeArray8 || c == codeArray32)
-	default:
-		err = fits(c, v, false)
+		count, ok = len(v.Items), c == codeArray8 || c == codeArray32
 	}
+	if !ok {
+		return nil, fits(c, v, false)
+	}
+	whole, err := Append(nil, v)
 	if err != nil {
-		return nil, err
-	}
-	if whole, err = Append(nil, v); err != nil {
 		return nil, err
 	}
 	var content []byte

@@ -56,7 +56,7 @@ type (
 type List []any
 
 // Map is a map whose entries keep their order, as the specification asks.
-// The values of a section's map ([DecodeSectionMap]) are Raw until they are set.
+// The values of a section's map ([Section.Map]) are Raw until they are set.
 type Map []Entry
 
 // Entry is one key and its value.

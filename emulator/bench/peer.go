@@ -59,7 +59,7 @@ func dialPeer(ctx context.Context, address string) (*peer, error) {
 }
 
 func newPeer(ctx context.Context, conn net.Conn) (*peer, error) {
-	p := &peer{conn: conn, in: bufio.NewReaderSize(conn, 64<<10), received: 0}
+	p := &peer{conn: conn, in: bufio.NewReaderSize(conn, 64<<10)}
 	context.AfterFunc(ctx, func() { _ = conn.SetDeadline(time.Unix(1, 0)) }) // an error means that it is closed already
 	if err := p.shakeHands(); err != nil {
 		return nil, err

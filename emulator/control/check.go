@@ -12,10 +12,6 @@ import (
 
 var ruleName = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$`)
 
-func nameTaken(name string) error {
-	return fmt.Errorf("name %q is taken: choose another or disarm that rule", name)
-}
-
 // check says every mistake in a rule at once, and compiles its body match.
 func (r Rule) check() ([]bodyMatch, error) {
 	var mistakes []error

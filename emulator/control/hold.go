@@ -231,7 +231,7 @@ func (h *Hub) Arm(rule Rule) (string, error) {
 		}
 	}
 	if h.find(r.rule.Name) != nil {
-		return "", fmt.Errorf("arm a rule: %w", nameTaken(r.rule.Name))
+		return "", fmt.Errorf("arm a rule: name %q is taken: choose another or disarm that rule", r.rule.Name)
 	}
 	h.setRules(append(h.rules, r))
 	return r.rule.Name, nil

@@ -137,7 +137,7 @@ func (s *Server) call(w http.ResponseWriter, r *http.Request, path string) {
 		<-r.Context().Done()
 		panic(http.ErrAbortHandler)
 	}
-	c, body, refused := s.read(w, r, path, client)
+	c, body, refused := read(w, r, path, client)
 	event := control.Event{
 		Service: "downstream", Kind: "call", Entity: path, Client: client, Key: c.key,
 		Operation: "call", Method: r.Method, Path: path, Traceparent: c.traceparent,
@@ -232,7 +232,7 @@ func endless(w io.Writer) {
 
 // read checks a request and its body. Of a refused one it returns what is known,
 // and an outcome with a problem.
-func (s *Server) read(w http.ResponseWriter, r *http.Request, path, client string) (c call, body []byte, refused outcome) {
+func read(w http.ResponseWriter, r *http.Request, path, client string) (c call, body []byte, refused outcome) {
 	c = call{path: path, client: client, traceparent: r.Header.Get("Traceparent")}
 	refuse := func(status int, err error) (call, []byte, outcome) {
 		return c, nil, outcome{status: status, problem: err}
@@ -283,7 +283,7 @@ func parse(body []byte) (map[string]any, error) {
 	return object, nil
 }
 
-// failOf reads the status that a letter asks to fail with.
+// failOf reads the status that a payload asks to fail with, 0 if it asks for none.
 func failOf(object map[string]any) (int, error) {
 	value, asked := object["fail"]
 	if !asked {
