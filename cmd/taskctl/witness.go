@@ -43,10 +43,12 @@ const (
 	maxLog   = 64 << 20
 )
 
-// skip forgets what has happened so far.
+// skip forgets what has happened so far, as the log may have before it.
 func (w *witness) skip(ctx context.Context) error {
-	err := w.more(ctx, 0)
-	w.seen = nil
+	seen, err := w.after(ctx, 0)
+	if len(seen) > 0 {
+		w.last = seen[len(seen)-1].Seq
+	}
 	return err
 }
 
@@ -65,28 +67,44 @@ func (w *witness) await(ctx context.Context, what string, match func(sighting) b
 	}
 }
 
-// more reads what has happened since, and waits for something if nothing has.
+// more reads what has happened since, and waits for something if nothing has. What the
+// log has forgotten meanwhile may have been what is waited for.
 func (w *witness) more(ctx context.Context, wait time.Duration) error {
+	news, err := w.after(ctx, wait)
+	if err != nil {
+		return err
+	}
+	for _, s := range news {
+		if s.Seq != w.last+1 {
+			return fmt.Errorf("events %d to %d were forgotten before they were read: try again with less load on the emulators", w.last+1, s.Seq-1)
+		}
+		w.seen, w.last = append(w.seen, s), s.Seq
+	}
+	return nil
+}
+
+// after reads the log from the last event on.
+func (w *witness) after(ctx context.Context, wait time.Duration) (news []sighting, err error) {
 	bounded, cancel := context.WithTimeout(ctx, askBound)
 	defer cancel()
 	req, err := http.NewRequestWithContext(bounded, http.MethodGet, w.url("/control/events?wait="+wait.String()+"&after="+strconv.FormatUint(w.last, 10)), nil)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	answer, err := answerTo(req)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	lines := bufio.NewScanner(bytes.NewReader(answer))
 	lines.Buffer(nil, 1<<20)
 	for lines.Scan() {
 		var s sighting
 		if err := json.Unmarshal(lines.Bytes(), &s); err != nil {
-			return fmt.Errorf("read the event log: %w", err)
+			return nil, fmt.Errorf("read the event log: %w", err)
 		}
-		w.seen, w.last = append(w.seen, s), s.Seq
+		news = append(news, s)
 	}
-	return lines.Err()
+	return news, lines.Err()
 }
 
 // ask makes one request of the control interface.
