@@ -74,7 +74,7 @@ const (
 	Crash     Mark = "crash"     // an owner went silent, or was ended
 	Expired   Mark = "expired"   // a lock or a lease ran out, and the message came again
 	Busy      Mark = "busy"      // somebody holds it: nobody else works on it
-	Fenced    Mark = "fenced"    // what an earlier owner still writes is refused
+	Fenced    Mark = "fenced"    // what an earlier owner still writes is refused: it was, or would be
 	Duplicate Mark = "duplicate" // it came again and changed nothing
 	Failure   Mark = "failure"   // it ended without a result
 	Success   Mark = "success"   // it ended with one

@@ -71,7 +71,7 @@ func TestTheDrawingIsDrawnArrowByArrow(t *testing.T) { // G1
 		"5 worker-1>worker-1 stopped before recording a result crash inferred",
 		"6 Service Bus>worker-2 lock expired · redeliver 82f3 expired",
 		"7 worker-2>Idempotency store read 82f3 → IN_PROGRESS, lease stale · take over, fence 2",
-		"0 Idempotency store>Idempotency store fenced: nothing is applied that fence 1 still writes fenced",
+		"0 Idempotency store>Idempotency store fenced: what fence 1 writes now is refused fenced inferred",
 		"8 worker-2>Downstream system customer.create · Idempotency-Key: 82f3",
 		"9 Downstream system>worker-2 applied · /customers/1",
 		"10 worker-2>Idempotency store mark COMPLETED · result /customers/1 success",
@@ -112,7 +112,7 @@ func TestEveryEndHasItsArrows(t *testing.T) { // G1
 			[]string{"3 Idempotency store>Idempotency store lease stands: another delivery is busy, and nothing runs twice busy"}},
 		"granted after it was busy": {nil, []diagram.Moment{grant(1, claim.EndExpired), waited(2, "completed")},
 			[]string{"6 Service Bus>worker-2 lock expired · redeliver 82f3 expired", "0 Idempotency store>Idempotency store busy: the lease stood for another 7 s, and nothing ran busy",
-				"7 worker-2>Idempotency store read 82f3 → IN_PROGRESS, lease stale · take over, fence 2", "0 Idempotency store>Idempotency store fenced: nothing is applied that fence 1 still writes fenced",
+				"7 worker-2>Idempotency store read 82f3 → IN_PROGRESS, lease stale · take over, fence 2", "0 Idempotency store>Idempotency store fenced: what fence 1 writes now is refused fenced inferred",
 				"8 worker-2>Downstream system customer.create · Idempotency-Key: 82f3", "9 Downstream system>worker-2 applied · /customers/1", "10 worker-2>Idempotency store mark COMPLETED · result /customers/1 success", "11 worker-2>Service Bus TaskCompleted · complete message"}},
 		"granted at its time": {func(c *diagram.Claim) { c.Status, c.AgeSeconds = claim.InProgress, 10 }, []diagram.Moment{grant(1, "released"), waited(2, "")},
 			[]string{"0 Idempotency store>Idempotency store busy: released, not before its time, which was 7 s away busy", "5 worker-2>Idempotency store read 82f3 → released · IN_PROGRESS, fence 2",
@@ -145,6 +145,12 @@ func TestEveryEndHasItsArrows(t *testing.T) { // G1
 			[]string{"3 Service Bus>Orchestrator failure after completion ignored · OutcomeUnknown duplicate", "4 Cosmos DB>Orchestrator COMPLETED: state unchanged, message settled duplicate"}},
 		"another result": {nil, []diagram.Moment{{At: noon, Source: diagram.Seen, What: diagram.Contradiction, To: execution.Completed}},
 			[]string{"1 Cosmos DB>Orchestrator COMPLETED with another result: unchanged, event dead-lettered failure"}},
+		"known to have been refused": {nil, []diagram.Moment{grant(1, claim.EndExpired), grant(2, "completed"), refused(1, "TaskCompleted"), {At: noon, Source: diagram.Seen, What: diagram.NoOp, To: execution.Completed}},
+			[]string{"5 worker-1>worker-1 recorded no result before its lease ended expired", "6 Service Bus>worker-2 lock expired · redeliver 82f3 expired", "7 worker-2>Idempotency store read 82f3 → IN_PROGRESS, lease stale · take over, fence 2",
+				"8 worker-2>Downstream system customer.create · Idempotency-Key: 82f3", "9 Downstream system>worker-2 applied · /customers/1", "10 worker-2>Idempotency store mark COMPLETED · result /customers/1 success", "11 worker-2>Service Bus TaskCompleted · complete message",
+				"12 worker-1>Idempotency store write under fence 1 → refused: it is another's by now fenced", "13 worker-1>Service Bus TaskCompleted again · complete message duplicate", "14 Cosmos DB>Orchestrator already COMPLETED → no-op, message settled duplicate"}},
+		"refused, under a grant that is not kept": {nil, []diagram.Moment{refused(3, "TaskFailed")},
+			[]string{"1 a worker>Idempotency store write under fence 3 → refused: it is another's by now fenced", "2 a worker>Service Bus TaskFailed again · dead-letter message duplicate"}},
 		"recovered": {nil, []diagram.Moment{{At: noon, Source: diagram.FromExecution, What: "recovered", From: execution.Failed, To: execution.Completed}},
 			[]string{"1 Service Bus>Orchestrator completion for 82f3", "2 Orchestrator>Cosmos DB transition FAILED → COMPLETED (ETag): the claim is right success"}},
 	} {
@@ -167,11 +173,28 @@ func grant(fence int64, end string) diagram.Moment {
 	return diagram.Moment{At: after(float64(fence)), Source: diagram.FromClaim, What: "granted", Fence: fence, Owner: fmt.Sprintf("worker-%d/a/%d", fence, fence), End: end}
 }
 
+// refused is what is known of a worker that was refused a write.
+func refused(fence int64, event string) diagram.Moment {
+	return diagram.Moment{At: noon, Source: diagram.Seen, What: diagram.Refused, Fence: fence, Detail: event}
+}
+
 // waited is a grant whose delivery had found the claim busy.
 func waited(fence int64, end string) diagram.Moment {
 	m := grant(fence, end)
 	m.BusySeconds = 7
 	return m
+}
+
+// Text that fits on neither side of its mark stands above it, and neither lies over the
+// other.
+func TestARemarkAndItsMarkAreBothSeen(t *testing.T) {
+	for n := 1; n <= 110; n += 3 {
+		label := strings.Repeat("x", n)
+		d := diagram.Diagram{Lifelines: []diagram.Lifeline{{Name: "a"}, {Name: "b"}, {Name: "c"}}, Arrows: []diagram.Arrow{{From: 1, To: 1, Label: label}}}
+		if text := diagram.Text(d, 0); !strings.Contains(text, label) || strings.Count(text, "•") != 1 {
+			t.Errorf("%d characters:\n%s", n, text)
+		}
+	}
 }
 
 // A process that was started again is another one, under the same name.

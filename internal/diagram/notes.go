@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"oneeffect/internal/execution"
+	"oneeffect/internal/message"
 )
 
 // noted draws an entry of the execution's history.
@@ -84,8 +85,18 @@ func (s *story) byOperator(i int, what string) {
 	}
 }
 
-// seen draws an event that changed nothing.
+// seen draws an event that changed nothing, or what its sender says of itself.
 func (s *story) seen(m Moment) {
+	if m.What == Refused {
+		w := s.worker(s.ownerOf(m.Fence))
+		s.add(w, claims, Arrow{Label: fmt.Sprintf("write under fence %d → refused: it is another's by now", m.Fence), Mark: Fenced})
+		settles := "complete message"
+		if m.Detail == message.TypeFailed {
+			settles = "dead-letter message"
+		}
+		s.add(w, broker, Arrow{Reply: true, Label: m.Detail + " again · " + settles, Mark: Duplicate})
+		return
+	}
 	label := fmt.Sprintf("already %s → no-op, message settled", m.To)
 	mark := Duplicate
 	if m.What == Contradiction {

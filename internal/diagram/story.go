@@ -195,11 +195,29 @@ func (s *story) busy(m Moment) {
 	s.steps = append(s.steps, step{from: claims, to: claims, Arrow: Arrow{Label: label, Mark: Busy}, remark: true})
 }
 
-// fenced remarks on what follows from a takeover (C4). Whether the earlier owner still
-// lived and tried is on no record.
+// fenced remarks on what follows from a takeover (C4), unless it is known that the
+// earlier owner still lived and tried.
 func (s *story) fenced(fence int64) {
-	label := fmt.Sprintf("fenced: nothing is applied that fence %d still writes", fence)
-	s.steps = append(s.steps, step{from: claims, to: claims, Arrow: Arrow{Label: label, Mark: Fenced}, remark: true})
+	if s.refused(fence) {
+		return
+	}
+	label := fmt.Sprintf("fenced: what fence %d writes now is refused", fence)
+	s.steps = append(s.steps, step{from: claims, to: claims, Arrow: Arrow{Label: label, Mark: Fenced, Inferred: true}, remark: true})
+}
+
+// refused reports whether the owner of a grant is known to have been refused a write.
+func (s *story) refused(fence int64) bool {
+	return slices.ContainsFunc(s.t.Entries, func(m Moment) bool { return m.Source == Seen && m.What == Refused && m.Fence == fence })
+}
+
+// ownerOf is who had a grant; "" if it is not kept.
+func (s *story) ownerOf(fence int64) string {
+	for _, m := range s.t.Entries {
+		if m.Source == FromClaim && m.Fence == fence {
+			return m.Owner
+		}
+	}
+	return ""
 }
 
 // last reports whether no grant follows.
@@ -216,6 +234,9 @@ func (s *story) ended(w who, m Moment, newest bool) {
 		s.called(w, true)
 		s.add(w, claims, Arrow{Label: "mark COMPLETED" + detail("result", s.resultOf(m)), Mark: Success})
 		s.add(w, broker, Arrow{Reply: true, Label: "TaskCompleted · complete message"})
+	case m.End == claim.EndExpired && s.refused(m.Fence):
+		s.called(w, false)
+		s.add(w, w, Arrow{Label: "recorded no result before its lease ended", Mark: Expired})
 	case m.End == claim.EndExpired:
 		s.called(w, false)
 		s.add(w, w, Arrow{Label: "stopped before recording a result", Mark: Crash, Inferred: true})

@@ -79,6 +79,9 @@ func drawArrow(b *strings.Builder, d Diagram, a Arrow, y, width int) {
 	if !a.At.IsZero() {
 		fmt.Fprintf(b, `<text class="time" x="8" y="%d">%s</text>`, y+4, a.At.UTC().Format(clock))
 	}
+	if a.Number == 0 && a.Inferred {
+		label += " (inferred)" // there is no line that could be dotted
+	}
 	half := int(float64(utf8.RuneCountInString(label)) * svgLetter / 2)
 	middle := (from + to) / 2
 	tip := "full"

@@ -116,22 +116,30 @@ func (c canvas) arrow(b *strings.Builder, a Arrow) {
 	label := a.Label + words(a)
 	x := left + 2
 	length := utf8.RuneCountInString(label)
-	switch over := x + length - c.width; {
-	case over > 0 && a.Self():
-		x = max(left-1-length, gutter) // on its other side, beside the mark
-	case over > 0:
+	over := x + length - c.width
+	beside := over <= 0
+	switch {
+	case !beside && a.Self() && left-1-length >= gutter:
+		x, beside = left-1-length, true // on its other side, beside the mark
+	case !beside:
 		x = max(x-over, gutter)
 	}
 	says = put(says, x, label)
-	if a.Self() {
+	mark := map[bool]string{true: "×", false: "•"}[a.Mark == Crash]
+	if a.Self() && beside {
 		put(says, 0, aside(a))
-		put(says, from, map[bool]string{true: "×", false: "•"}[a.Mark == Crash])
+		put(says, from, mark)
 		line(b, says)
 		return
 	}
 	line(b, says)
 	row := c.blank(true)
 	put(row, 0, aside(a))
+	if a.Self() {
+		put(row, from, mark)
+		line(b, row)
+		return
+	}
 	shaft := "─"
 	if a.Reply || a.Inferred {
 		shaft = "╌"

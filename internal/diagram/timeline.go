@@ -98,9 +98,10 @@ const (
 	Seen          = "seen" // by this orchestrator's process, since it began
 )
 
-// What a seen moment is: an event that came and changed nothing, or an answer that
-// the store gave to a write of an older version.
+// What a seen moment is: an event that came and changed nothing, one that says another
+// result, or that the sender of an event, under a fence, had been refused a write.
 const (
 	NoOp          = "no-op"
 	Contradiction = "contradiction"
+	Refused       = "fenced"
 )

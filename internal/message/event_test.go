@@ -76,6 +76,13 @@ func TestAnEventTravelsAsACloudEventAndComesBack(t *testing.T) {
 					`"data":{"taskExecutionId":"82f3","run":3,"fence":5,"resultRef":"/customers/7","resultDigest":"sha256:ab","executionEtag":"\"0x1\""}}`)},
 		},
 		{
+			"a completion by a worker that was refused a write",
+			message.Event{Completed: &message.Completed{ExecutionID: "82f3", Run: 3, Fence: 5, ResultDigest: "sha256:ab", Fenced: 4}},
+			message.Message{ID: "82f3/completed", CorrelationID: "82f3", Subject: "TaskCompleted", Body: []byte(
+				`{"specversion":"1.0","id":"82f3/completed","source":"/oneeffect/worker","type":"TaskCompleted","subject":"82f3","time":"2026-01-01T00:00:00Z","datacontenttype":"application/json",` +
+					`"data":{"taskExecutionId":"82f3","run":3,"fence":5,"resultRef":"","resultDigest":"sha256:ab","executionEtag":"","fenced":4}}`)},
+		},
+		{
 			"a failure, with what a later version adds", // M2
 			message.Event{Failed: &message.Failed{ExecutionID: "82f3", Run: 3, Fence: 5, Reason: "TooOld", Description: "past notAfter", Outcome: "none", Unknown: jsontext.Value(`{"hint":[1.0]}`)}},
 			message.Message{ID: "82f3/failed/5", CorrelationID: "82f3", Subject: "TaskFailed", Body: []byte(

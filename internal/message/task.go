@@ -73,6 +73,7 @@ type Completed struct {
 	ResultDigest  string         `json:"resultDigest"` // sha256:… over the stored canonical result
 	ExecutionETag string         `json:"executionEtag"`
 	Orchestration string         `json:"orchestrationId,omitzero"`
+	Fenced        int64          `json:"fenced,omitzero"` // for people: who says this had written under this fence, and was refused
 	Unknown       jsontext.Value `json:",embed"`
 }
 
@@ -93,6 +94,7 @@ type Failed struct {
 	Outcome       string         `json:"outcome"`
 	ExecutionETag string         `json:"executionEtag"`
 	Orchestration string         `json:"orchestrationId,omitzero"`
+	Fenced        int64          `json:"fenced,omitzero"` // as of Completed
 	Unknown       jsontext.Value `json:",embed"`
 }
 
@@ -137,6 +139,15 @@ func (e Event) Orchestration() string {
 		return e.Completed.Orchestration
 	}
 	return e.Failed.Orchestration
+}
+
+// Fenced is the fence of its sender, if that had been refused a write before: another
+// had the claim by then. It decides nothing.
+func (e Event) Fenced() int64 {
+	if e.Completed != nil {
+		return e.Completed.Fenced
+	}
+	return e.Failed.Fenced
 }
 
 // Type is the event type, the Subject of the message.

@@ -109,11 +109,13 @@ func (o *Orchestrator) transition(ctx context.Context, event message.Event, stan
 		change, decision := execution.Next(stands.Execution, event, now)
 		if decision != execution.Transition && decision != execution.Record {
 			suppressed(ctx, stands.Execution)
+			o.seen.fenced(event, now)
 			o.seen.add(event, decision, stands.Execution.Status, now)
 			return decision, nil // an earlier delivery did this, or it changes nothing
 		}
 		_, err := o.Store.Change(ctx, id, change, stands.ETag)
 		if err == nil {
+			o.seen.fenced(event, now)
 			return decision, nil
 		}
 		if !lookAgain(err) {

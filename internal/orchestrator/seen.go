@@ -17,8 +17,9 @@ const (
 )
 
 // seen remembers, for pictures, the events that came to this process and changed
-// nothing: a no-op is written down nowhere, and writing it would be a change. It is
-// of this process alone, since it began, and decides nothing.
+// nothing, and what their senders had been refused: it is written down nowhere, and
+// writing it would be a change. It is of this process alone, since it began, and decides
+// nothing.
 type seen struct {
 	mu    sync.Mutex
 	of    map[string][]diagram.Moment
@@ -35,9 +36,24 @@ func (s *seen) add(event message.Event, decision execution.Decision, state execu
 	default:
 		return
 	}
-	id := event.ExecutionID()
+	s.keep(event.ExecutionID(), m)
+}
+
+// fenced takes down that the sender of an event had been refused a write, once for each
+// grant.
+func (s *seen) fenced(event message.Event, now time.Time) {
+	if event.Fenced() > 0 {
+		s.keep(event.ExecutionID(), diagram.Moment{At: now, Source: diagram.Seen, What: diagram.Refused, Run: event.Run(), Fence: event.Fenced(), Detail: event.Type()})
+	}
+}
+
+func (s *seen) keep(id string, m diagram.Moment) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	known := func(other diagram.Moment) bool { return other.What == diagram.Refused && other.Fence == m.Fence }
+	if m.What == diagram.Refused && slices.ContainsFunc(s.of[id], known) {
+		return
+	}
 	if s.of == nil {
 		s.of = make(map[string][]diagram.Moment)
 	}

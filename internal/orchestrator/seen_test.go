@@ -47,6 +47,48 @@ func TestATimelineShowsTheEventsThatChangedNothing(t *testing.T) { // E1 E2
 	})
 }
 
+// A worker that was refused a write says so with the event that it publishes all the
+// same: in the picture that stands once, before what the event came to, whether the
+// event changed something or not.
+func TestATimelineShowsWhoWasRefusedAWrite(t *testing.T) { // E1
+	inBubble(t, func(t *testing.T, b *bench) {
+		entries := func(id string) string {
+			line := read[struct {
+				Entries []struct {
+					Source, What, Detail string
+					Fence                int64
+				} `json:"entries"`
+			}](t, b.ask(http.MethodGet, "/v1/executions/"+id+"/timeline", ""), http.StatusOK)
+			var all []string
+			for _, e := range line.Entries {
+				all = append(all, strings.TrimSpace(fmt.Sprint(e.Source, " ", e.What, " ", e.Detail)))
+				if e.Source == "seen" && e.Fence > 0 {
+					all[len(all)-1] += fmt.Sprint(" of fence ", e.Fence)
+				}
+			}
+			return strings.Join(all, ", ")
+		}
+		second := completion("82f3", "", "sha256:1")
+		second.Completed.Fenced = 1
+		b.create(t, "82f3")
+		b.deliver(t, completion("82f3", "", "sha256:1"), 1)
+		time.Sleep(time.Second)
+		for range 2 {
+			b.deliver(t, second, 1)
+		}
+		if got, want := entries("82f3"), "execution created, execution completed, seen fenced TaskCompleted of fence 1, seen no-op, seen no-op"; got != want {
+			t.Errorf("%s, want %s", got, want)
+		}
+		first := completion("83f3", "", "sha256:1")
+		first.Completed.Fenced = 1
+		b.create(t, "83f3")
+		b.deliver(t, first, 1)
+		if got, want := entries("83f3"), "execution created, execution completed, seen fenced TaskCompleted of fence 1"; got != want {
+			t.Errorf("of the event that completes: %s, want %s", got, want)
+		}
+	})
+}
+
 // Who draws pages is told what changes, and not what there was before.
 func TestWhatChangesIsToldOnceTheListIsNew(t *testing.T) { // O3
 	inBubble(t, func(t *testing.T, b *bench) {

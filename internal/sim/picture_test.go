@@ -72,7 +72,7 @@ func TestEverythingThatWentWrongIsInThePictureOfARun(t *testing.T) {
 			"crash":       {`mark-crash"`, "stopped before recording a result", "[crash, inferred]"},
 			"lock expiry": {`mark-expired"`, "lock expired · redeliver 82f3", "[expired]"},
 			"busy":        {`mark-busy"`, "busy: the lease stood for another ", "nothing ran"},
-			"fenced":      {`mark-fenced"`, "fenced: nothing is applied that fence 1 still writes", "fenced: "},
+			"fenced":      {`mark-fenced"`, "fenced: what fence 1 writes now is refused", "fenced: "},
 			"duplicate":   {`mark-duplicate"`, "already COMPLETED", "[duplicate]"},
 			"no-op":       {`mark-duplicate"`, "no-op, message settled", "no-op"},
 		} {
@@ -87,6 +87,57 @@ func TestEverythingThatWentWrongIsInThePictureOfARun(t *testing.T) {
 		}
 		if t.Failed() {
 			t.Log(narrow)
+		}
+	})
+}
+
+// shutOut is a run in which the first owner lives on: none of its writes reaches the
+// store until another worker has taken over and completed the task.
+func shutOut(w *world) {
+	w.orchestrator()
+	w.workerWith("worker-1", handlers, 1, w.pace.grace)
+	w.arm(control.Rule{Name: "slow", Match: control.Match{Service: "downstream"}, When: "after", Do: "delay", Delay: control.Duration(20 * time.Second), Times: 1})
+	w.arm(control.Rule{Name: "cut-off", Match: control.Match{Service: "cosmos", Operation: "replace", Entity: "claims", Client: "worker-1"}, Do: "drop"})
+	w.submit(customer)
+	w.until("worker 1 calls", reached("slow"))
+	time.Sleep(lease + 7*time.Second)
+	w.worker("worker-2")
+	copied, err := w.taskOf("82f3").Message(message.CopyMessageID("82f3", "another"), time.Now())
+	w.send(message.Tasks, copied, err)
+	first := w.until("the transition", transitionOf("82f3"))
+	first = w.after(first.Seq, "the completion is settled", onBroker("settled", subscription, "82f3/completed"))
+	if err := w.hub.Disarm("cut-off"); err != nil {
+		w.t.Fatal(err)
+	}
+	w.after(first.Seq, "the second completion is settled", onBroker("settled", subscription, "82f3/completed"))
+	synctest.Wait()
+}
+
+// A worker whose write was refused says so with the event that it publishes anyway, so
+// that the picture need not infer it; no write is made for that (C4).
+func TestAWriteThatWasRefusedIsInThePictureOfARun(t *testing.T) {
+	story(t, func(t *testing.T, w *world) {
+		shutOut(w)
+		var line picture.Timeline
+		if err := json.Unmarshal([]byte(w.looked(w.api.API(), "/v1/executions/82f3/timeline", "application/json")), &line); err != nil {
+			t.Fatal(err)
+		}
+		text := picture.Text(picture.Of(line), 40)
+		for _, want := range []string{
+			"worker-1: recorded no result before its lease ended [expired]", "worker-1 → Idempotency store: write under fence 1 → refused: it is another's by now [fenced]",
+			"worker-1 → Service Bus: TaskCompleted again · complete message [duplicate]", "Cosmos DB → Orchestrator: already COMPLETED → no-op, message settled [duplicate]",
+		} {
+			if !strings.Contains(text, want) {
+				t.Errorf("not in the picture: %s", want)
+			}
+		}
+		for _, wrong := range []string{"what fence 1 writes now", "stopped before"} {
+			if strings.Contains(text, wrong) {
+				t.Errorf("inferred, although it is known better: %s", wrong)
+			}
+		}
+		if t.Failed() {
+			t.Log(text)
 		}
 	})
 }

@@ -22,9 +22,10 @@ const (
 
 // publish tells the orchestrator how the execution's claim ended; a verdict that
 // ends nothing is not told. Publishing again is harmless: the event has the same
-// id and the same content every time, since all of it is read from the claim.
+// id and the same content every time, since all of it is read from the claim, but for
+// what a picture shows of who says it again.
 func (w *Worker) publish(ctx context.Context, j *job, v claim.Verdict) error {
-	event, tell := eventFor(j.task, v)
+	event, tell := eventFor(j, v)
 	if !tell {
 		return nil
 	}
@@ -50,18 +51,18 @@ func (w *Worker) publish(ctx context.Context, j *job, v claim.Verdict) error {
 }
 
 // eventFor is the event that a verdict stands for, if any.
-func eventFor(t message.Task, v claim.Verdict) (message.Event, bool) {
-	c := v.Claim
+func eventFor(j *job, v claim.Verdict) (message.Event, bool) {
+	c, t := v.Claim, j.task
 	switch v.Kind {
 	case claim.Done:
 		return message.Event{Completed: &message.Completed{
 			ExecutionID: c.ID, Run: c.Run, Fence: c.Fence,
-			ResultRef: c.Result.Ref, ResultDigest: c.Result.Digest, ExecutionETag: t.ExecutionETag, Orchestration: t.Orchestration,
+			ResultRef: c.Result.Ref, ResultDigest: c.Result.Digest, ExecutionETag: t.ExecutionETag, Orchestration: t.Orchestration, Fenced: j.fenced,
 		}}, true
 	case claim.Over:
 		return message.Event{Failed: &message.Failed{
 			ExecutionID: c.ID, Run: c.Run, Fence: c.Fence,
-			Reason: c.Failure.Reason, Description: c.Failure.Description, Outcome: c.Failure.Outcome, ExecutionETag: t.ExecutionETag, Orchestration: t.Orchestration,
+			Reason: c.Failure.Reason, Description: c.Failure.Description, Outcome: c.Failure.Outcome, ExecutionETag: t.ExecutionETag, Orchestration: t.Orchestration, Fenced: j.fenced,
 		}}, true
 	}
 	return message.Event{}, false

@@ -102,6 +102,7 @@ type job struct {
 	handler     message.Handler
 	declared    message.Declaration
 	fingerprint string
+	fenced      int64 // the fence under which a write was refused, since another had the claim; 0: none
 }
 
 // open reads the message. A refusal is for messages that have no claim: those
@@ -127,7 +128,7 @@ func (w *Worker) open(d message.Delivery) (*job, *message.Settlement) {
 		}
 		return nil, &s
 	}
-	return &job{d, task, handler, handler.Declaration(), fingerprint}, nil
+	return &job{delivery: d, task: task, handler: handler, declared: handler.Declaration(), fingerprint: fingerprint}, nil
 }
 
 // take asks for the claim, and waits here while that is worth it: with lock and
@@ -167,6 +168,9 @@ func (w *Worker) conclude(ctx context.Context, lease *claim.Lease, j *job, o out
 	verdict, err := w.write(ctx, lease, j, o)
 	if err == nil || !errors.Is(err, claim.ErrLost) {
 		return verdict, err
+	}
+	if errors.Is(err, claim.ErrFenced) {
+		j.fenced = lease.Claim().Fence
 	}
 	lease.Close()
 	again, verdict, err := w.take(ctx, j, true)

@@ -87,12 +87,16 @@ func TestOnlyVerdictsThatEndSomethingAreTold(t *testing.T) { // D1
 	c := claim.Claim{ID: "82f3", Run: 3, Fence: 7, Result: &claim.Result{Ref: "/c/1", Digest: "sha256:00"}, Failure: &claim.Failure{Reason: "r", Outcome: "none"}}
 	task := message.Task{Run: 2, ExecutionETag: `"e"`}
 	for kind, told := range map[claim.Kind]bool{claim.Done: true, claim.Over: true, claim.Busy: false, claim.Withdrawn: false, claim.Refused: false} {
-		event, tell := eventFor(task, claim.Verdict{Kind: kind, Claim: c})
+		event, tell := eventFor(&job{task: task}, claim.Verdict{Kind: kind, Claim: c})
 		if tell != told {
 			t.Errorf("%v: told %v, want %v", kind, tell, told)
 		}
 		if tell && (event.ExecutionID() != "82f3" || event.Run() != 3 || event.Ticket() != `"e"`) {
 			t.Errorf("%v: %+v: an event is about the claim's run, under the task's ticket", kind, event)
+		}
+		again, _ := eventFor(&job{task: task, fenced: 6}, claim.Verdict{Kind: kind, Claim: c})
+		if tell && (event.Fenced() != 0 || again.Fenced() != 6) {
+			t.Errorf("%v: fenced is %d, after a refused write under fence 6 %d", kind, event.Fenced(), again.Fenced())
 		}
 	}
 }
