@@ -10,7 +10,7 @@
 // What it promises:
 //
 //	A1  The codec never panics and never allocates by a length that the input
-//	    does not back; every decoding failure is a *[DecodeError].
+//	    does not back; every decoding failure is a *DecodeError.
 //	A2  The bare part of a message passes through byte for byte: sections are
 //	    views of the encoded message, and values of a section's map that nobody
 //	    touches are written back in the bytes they came in.

@@ -16,7 +16,7 @@
 //	D3  A link that nobody uses for ten minutes ends, and so does a connection without links to entities after five,
 //	    or after one if it never had any. Requests to $management in the name of a link are a use of it.
 //	D4  A change of an entity ends every link to it, with what it holds, before it is answered; a change of nothing
-//	    ends nothing.
+//	    ends nothing. A link is attached to what is there when it is attached, however long that was held.
 //	D5  Every fault of testdata/faults.json does to a client what it says there.
 //
 // Of the management API, which Admin answers:

@@ -89,7 +89,7 @@ func TestASubscriptionGetsWhatItsRuleWants(t *testing.T) { // R1 to R5 over the 
 }
 
 // What .NET has a type for and AMQP has not comes in its ticks, of which the last are far beyond Go's nanoseconds.
-func TestARuleComparesTheTimesOfDotNet(t *testing.T) { // R5
+func TestARuleComparesTheTimesOfDotNet(t *testing.T) {
 	const hour, inHundredths, since1970 = int64(36e9), int64(1e7), int64(621355968000000000)
 	span := func(ticks int64) wire.Described {
 		return wire.Described{Descriptor: wire.Symbol("com.microsoft:timespan"), Value: ticks}
