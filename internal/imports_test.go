@@ -191,7 +191,7 @@ var libraries = []struct {
 	{"go.opentelemetry.io/otel/sdk", []string{"internal/telemetry"}, "internal/telemetry alone sets telemetry up"},
 	{"go.opentelemetry.io/contrib/exporters/autoexport", []string{"internal/telemetry"}, "internal/telemetry alone sets telemetry up"},
 	{"go.opentelemetry.io/contrib/bridges/otelslog", []string{"internal/telemetry"}, "internal/telemetry alone sets telemetry up"},
-	{"go.opentelemetry.io/contrib/instrumentation/net/http/otelhttp", []string{"command", "story", "internal/downstream"}, "HTTP is spoken by commands, the story and internal/downstream"},
+	{"go.opentelemetry.io/contrib/instrumentation/net/http/otelhttp", []string{"command", "process", "story", "internal/downstream"}, "HTTP is spoken by commands, the story and internal/downstream"},
 	{"github.com/santhosh-tekuri/jsonschema/v6", []string{"internal/evidence"}, "only evidence holds what it reads to a schema, and tests hold answers to theirs"},
 	{"github.com/cloudevents/sdk-go/v2", nil, "the envelope is our own, and the SDK an oracle for its tests"},
 	{"go.opentelemetry.io/proto/otlp", nil, "only tests read what was exported"},

@@ -206,8 +206,7 @@ func run(ctx context.Context, args []string, env process.Environment, stdout, st
 	}
 	fmt.Fprintf(stdout, "http %s\nready\n", listener.Addr())
 	parts, ctx := errgroup.WithContext(ctx)
-	api := otelhttp.NewHandler(guard.Handler(site.Handler()), "orchestrator", otelhttp.WithTracerProvider(traces.Traces), otelhttp.WithFilter(page.Ends),
-		otelhttp.WithMeterProvider(traces.Metrics), otelhttp.WithPropagators(traces.Propagator))
+	api := process.Watched(traces, "orchestrator", guard.Handler(site.Handler()), otelhttp.WithFilter(page.Ends))
 	parts.Go(func() error { return process.Serve(ctx, listener, api, drain) })
 	parts.Go(func() error { return site.Live.Run(ctx) })
 	parts.Go(func() error { return guard.Run(ctx) })

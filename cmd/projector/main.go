@@ -25,7 +25,6 @@ import (
 	"oneeffect/internal/servicebus"
 	"oneeffect/internal/telemetry"
 
-	"go.opentelemetry.io/contrib/instrumentation/net/http/otelhttp"
 	"golang.org/x/sync/errgroup"
 )
 
@@ -87,8 +86,7 @@ func run(ctx context.Context, args []string, env process.Environment, stdout, st
 	parts, ctx := errgroup.WithContext(ctx)
 	p.Stopping = ctx.Done()
 	mux := http.NewServeMux()
-	mux.Handle("/webhooks/", otelhttp.NewHandler(webhooks.Handler(), "projector", otelhttp.WithTracerProvider(traces.Traces),
-		otelhttp.WithMeterProvider(traces.Metrics), otelhttp.WithPropagators(traces.Propagator)))
+	mux.Handle("/webhooks/", process.Watched(traces, "projector", webhooks.Handler()))
 	process.Probes(ctx, mux, log, attachment.Check, inventory.Check)
 	parts.Go(func() error { return s.Profile(ctx, log) })
 	parts.Go(func() error { return process.Serve(ctx, listener, mux, s.grace-s.settle-horizon.Closing) })
