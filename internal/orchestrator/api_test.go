@@ -208,6 +208,7 @@ func TestWhatCannotBeExecutedIsRefusedWithItsCause(t *testing.T) {
 			{`{"type":"t","executionId":".."}`, 422, "which no URL can name"},
 			{`{"type":"t","payload":` + strings.Repeat("[", 101) + strings.Repeat("]", 101) + `}`, 422, "nested more than 100 levels"},
 			{`{"type":"t","payload":` + strings.Repeat(`{"a":`, 100) + `[]` + strings.Repeat("}", 100) + `}`, 422, "nested more than 100 levels"},
+			{`{"type":"t","payload":["}]\\\"]",` + strings.Repeat("[", 100) + strings.Repeat("]", 100) + `]}`, 422, "nested more than 100 levels"},
 			{`{"type":"t","payload":{"n":9007199254740993}}`, 400, "beyond 2^53"},
 			{`{"type":"t","type":"u"}`, 400, "duplicate"},
 			{`{"type":"t"} {}`, 400, ""},
@@ -248,9 +249,15 @@ func TestWhatCannotBeExecutedIsRefusedWithItsCause(t *testing.T) {
 
 func TestThePayloadOfMostLevelsIsStored(t *testing.T) {
 	inBubble(t, func(t *testing.T, b *bench) {
-		body := `{"type":"t","payload":` + strings.Repeat(`{"a":`, 99) + `[]` + strings.Repeat("}", 99) + `}`
-		if w := b.ask(http.MethodPost, "/v1/executions", body); w.Code != http.StatusCreated {
-			t.Errorf("%d: %s", w.Code, w.Body)
+		for _, payload := range []string{
+			strings.Repeat(`{"a":`, 99) + `[]` + strings.Repeat("}", 99),
+			`["` + strings.Repeat("[{", 99) + `"]`,                        // what stands in a text is no level
+			`{"` + strings.Repeat(`[\"{`, 99) + `\\":["\\",{},"\u005b"]}`, // nor what is in a name, whatever is escaped there
+			`[` + strings.Repeat(`[{}],`, 200) + `[]]`,                    // nor what has ended
+		} {
+			if w := b.ask(http.MethodPost, "/v1/executions", `{"type":"t","payload":`+payload+`}`); w.Code != http.StatusCreated {
+				t.Errorf("%.40s…: %d: %s", payload, w.Code, w.Body)
+			}
 		}
 	})
 }

@@ -1,7 +1,6 @@
 package orchestrator
 
 import (
-	"bytes"
 	"crypto/rand"
 	"crypto/sha256"
 	"encoding/base64"
@@ -176,15 +175,23 @@ func readBody(w http.ResponseWriter, r *http.Request, into any, form string, req
 
 // deeper reports whether a JSON value that was read already has more levels.
 func deeper(value jsontext.Value, levels int) bool {
-	tokens := jsontext.NewDecoder(bytes.NewReader(value))
-	for {
-		if _, err := tokens.ReadToken(); err != nil {
-			return false // its end: there is no other error in what was read already
-		}
-		if tokens.StackDepth() > levels {
-			return true
+	depth, inText := 0, false
+	for i := 0; i < len(value); i++ {
+		switch c := value[i]; {
+		case inText && c == '\\':
+			i++ // what is escaped does not end the text
+		case c == '"':
+			inText = !inText
+		case inText:
+		case c == '{' || c == '[':
+			if depth++; depth > levels {
+				return true
+			}
+		case c == '}' || c == ']':
+			depth--
 		}
 	}
+	return false
 }
 
 // newExecution is what a request asks for. Its id is the given one, else made of
