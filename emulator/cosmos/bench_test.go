@@ -62,6 +62,28 @@ func BenchmarkServer(b *testing.B) {
 				"x-ms-documentdb-partitionkey", key, "x-ms-documentdb-query", "True")
 		}
 	})
+	send(201, http.MethodPost, "/dbs/oneeffect/colls", `{"id":"executions","partitionKey":{"kind":"Hash","paths":["/of"],"version":2}}`)
+	const executions = "/dbs/oneeffect/colls/executions/docs"
+	made := 0
+	execute := func() { // in a partition of its own
+		made++
+		key := fmt.Sprintf(`["%d"]`, made)
+		batch := fmt.Sprintf(`[{"operationType":"Create","resourceBody":{"id":"execution","of":"%d","status":"RUNNING","n":%[1]d,"payload":%q}},`+
+			`{"operationType":"Create","resourceBody":{"id":"outbox","of":"%[1]d","n":1}}]`, made, payload)
+		send(200, http.MethodPost, executions, batch, "x-ms-documentdb-partitionkey", key,
+			"x-ms-cosmos-is-batch-request", "True", "x-ms-cosmos-batch-atomic", "True", "Prefer", "return=minimal")
+		send(204, http.MethodDelete, executions+"/outbox", "", "x-ms-documentdb-partitionkey", key)
+	}
+	for range 1000 {
+		execute()
+	}
+	send(200, http.MethodPost, executions, `{"query":"SELECT * FROM c WHERE c._ts <= 1"}`, // an index is kept from now on
+		"x-ms-documentdb-query", "True", "x-ms-documentdb-query-enablecrosspartition", "true")
+	b.Run("batch of two, of which one is deleted", func(b *testing.B) {
+		for b.Loop() {
+			execute()
+		}
+	})
 	b.Run("scan of all", func(b *testing.B) {
 		for b.Loop() {
 			send(200, http.MethodPost, docs, `{"query":"SELECT * FROM c WHERE c.n < 0"}`,

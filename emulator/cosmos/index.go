@@ -37,13 +37,13 @@ func newIndex(path []string) *index {
 }
 
 func (x *index) add(d *document) {
-	if key, ok := keyOf(d.at(x.path)); ok {
+	if key, ok := keyAt(d, x.path); ok {
 		x.entries.put(indexEntry{key, d})
 	}
 }
 
 func (x *index) remove(d *document) {
-	if key, ok := keyOf(d.at(x.path)); ok {
+	if key, ok := keyAt(d, x.path); ok {
 		x.entries.drop(indexEntry{key, d})
 	}
 }
@@ -82,6 +82,8 @@ func keyOf(v value) (indexKey, bool) {
 	return key, true
 }
 
+// keyAt gives the key of a document's value at a path. The time of its last write is
+// not looked for in its text, where it comes last.
 func keyAt(d *document, path []string) (indexKey, bool) {
 	if path[0] == "_ts" && len(path) == 1 {
 		return keyOf(number{f: float64(d.ts)})

@@ -20,8 +20,7 @@ type overlay struct {
 	unchecked bool // what a write needs is not looked at
 
 	lsn     uint64
-	written map[string]*document // nil: deleted
-	order   []string
+	written []changed // in the order in which the items were first written
 }
 
 // begin opens an overlay. The caller holds the lock until after commit.
@@ -34,8 +33,8 @@ func (s *store) begin(c *container, key partitionKey, now clock) *overlay {
 
 // find gives the item as this overlay sees it, nil if there is none.
 func (o *overlay) find(id string) *document {
-	if d, ok := o.written[id]; ok && !o.store.off("cosmos.batch-own-view") {
-		return d
+	if c := o.own(id); c != nil && !o.store.off("cosmos.batch-own-view") {
+		return c.now
 	}
 	return o.container.live(o.partition, id, o.now)
 }
@@ -102,13 +101,22 @@ func ownTTL(body *object) int64 {
 func (o *overlay) remove(d *document) { o.write(d.id, nil) }
 
 func (o *overlay) write(id string, d *document) {
-	if _, seen := o.written[id]; !seen {
-		o.order = append(o.order, id)
+	if c := o.own(id); c != nil {
+		c.now = d
+		return
 	}
-	if o.written == nil {
-		o.written = map[string]*document{}
+	o.written = append(o.written, changed{o.partition, id, d})
+}
+
+// own is what has been written of an item, nil if nothing has. A batch is short, so
+// they are looked through.
+func (o *overlay) own(id string) *changed {
+	for i := range o.written {
+		if o.written[i].id == id {
+			return &o.written[i]
+		}
 	}
-	o.written[id] = d
+	return nil
 }
 
 // unique holds the container's unique keys, which are unique within a logical
@@ -124,14 +132,13 @@ func (o *overlay) unique(d *document) *failure {
 		}
 		if others := o.container.partitions[o.partition]; others != nil {
 			for other := range others.from(&document{}) {
-				_, changed := o.written[other.id]
-				if !changed && !o.container.settings.expired(other, o.now) && clash(other) {
+				if o.own(other.id) == nil && !o.container.settings.expired(other, o.now) && clash(other) {
 					return refuse(http.StatusConflict, "Unique index constraint violation.")
 				}
 			}
 		}
 		for _, other := range o.written {
-			if clash(other) {
+			if clash(other.now) {
 				return refuse(http.StatusConflict, "Unique index constraint violation.")
 			}
 		}
@@ -154,29 +161,24 @@ func uniqueValue(d *document, paths [][]string) value {
 // commit makes everything written visible at once, under one lsn. An overlay
 // that is dropped instead leaves nothing.
 func (o *overlay) commit() {
-	if len(o.order) == 0 {
+	if len(o.written) == 0 {
 		return
 	}
 	o.store.fork(o.container)
 	o.tell()
-	var changes []changed
-	for place, id := range o.order {
-		before := o.container.live(o.partition, id, o.now)
-		d := o.written[id]
-		if before != nil && (d == nil || before.ordinal != d.ordinal) {
+	for place, c := range o.written {
+		before := o.container.live(o.partition, c.id, o.now)
+		if before != nil && (c.now == nil || before.ordinal != c.now.ordinal) {
 			o.container.forget(before)
 		}
-		if d != nil {
-			d.place = place
-			o.container.keep(d)
-		}
-		if o.container.replica != nil {
-			changes = append(changes, changed{o.partition, id, d})
+		if c.now != nil {
+			c.now.place = place
+			o.container.keep(c.now)
 		}
 	}
 	o.container.lsn = o.lsn
 	if o.container.replica != nil {
-		o.container.replica.follow(commit{o.lsn, o.store.hub.Now(), changes})
+		o.container.replica.follow(commit{o.lsn, o.store.hub.Now(), o.written})
 	}
 	o.container.sweep(o.now)
 	o.container.writeCounters(o.store.stamps)
@@ -187,11 +189,11 @@ func (o *overlay) tell() {
 	if o.store.committed == nil {
 		return
 	}
-	versions := make([]Version, len(o.order))
-	for place, id := range o.order {
-		versions[place].ID = id
-		if d := o.written[id]; d != nil {
-			versions[place].Text = d.text
+	versions := make([]Version, len(o.written))
+	for place, c := range o.written {
+		versions[place].ID = c.id
+		if c.now != nil {
+			versions[place].Text = c.now.text
 		}
 	}
 	o.store.committed(o.container.id, versions)
