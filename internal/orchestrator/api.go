@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"mime"
 	"net/http"
 	"net/url"
@@ -223,7 +224,8 @@ func (o *Orchestrator) writeJSON(w http.ResponseWriter, r *http.Request, status 
 	}
 	w.Header().Set("Content-Type", "application/json")
 	w.WriteHeader(status)
-	_, _ = w.Write(append(body, '\n')) // the peer may be gone: nothing to do about it
+	_, _ = w.Write(body) // the peer may be gone: nothing to do about it
+	_, _ = io.WriteString(w, "\n")
 }
 
 func (o *Orchestrator) ready(w http.ResponseWriter, r *http.Request) {
