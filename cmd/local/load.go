@@ -15,6 +15,8 @@ import (
 	"time"
 
 	"golang.org/x/sync/errgroup"
+
+	"oneeffect/internal/message"
 )
 
 // The settings of soak and drill: five minutes as eight seconds and less, every
@@ -168,11 +170,7 @@ func (c *crew) submit(ctx context.Context, number int) error {
 		if err == nil {
 			return nil
 		}
-		wait := time.NewTimer(submitAgain)
-		select {
-		case <-wait.C:
-		case <-ctx.Done():
-			wait.Stop()
+		if message.Pause(ctx, submitAgain) != nil {
 			return fmt.Errorf("submit %s: %w", id, err)
 		}
 	}

@@ -12,6 +12,8 @@ import (
 	"time"
 
 	"golang.org/x/sync/errgroup"
+
+	"oneeffect/internal/message"
 )
 
 // soakPlan is what a soak is asked to be.
@@ -164,11 +166,7 @@ func (s *soaking) submitAll(load, ctx context.Context) error {
 // killSome kills a worker every now and then, and starts another in its place.
 func (s *soaking) killSome(load, ctx context.Context) error {
 	for {
-		pause := time.NewTimer(s.kill/2 + time.Duration(s.chance.Int64N(int64(s.kill))))
-		select {
-		case <-pause.C:
-		case <-load.Done():
-			pause.Stop()
+		if message.Pause(load, s.kill/2+time.Duration(s.chance.Int64N(int64(s.kill)))) != nil {
 			return s.whole()
 		}
 		if err := s.whole(); err != nil {

@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"oneeffect/cmd/internal/process"
+	"oneeffect/internal/message"
 	"oneeffect/internal/orchestrator"
 
 	"github.com/Azure/azure-sdk-for-go/sdk/azcore/policy"
@@ -170,19 +171,7 @@ func pause(ctx context.Context, retryAfter string) bool {
 	if seconds, err := strconv.Atoi(retryAfter); err == nil {
 		wait = min(max(wait, time.Duration(seconds)*time.Second), maxPause)
 	}
-	return sleep(ctx, wait)
-}
-
-// sleep waits, and reports whether nobody has ended it.
-func sleep(ctx context.Context, d time.Duration) bool {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-ctx.Done():
-		return false
-	case <-timer.C:
-		return true
-	}
+	return message.Pause(ctx, wait) == nil
 }
 
 // refusal is an answer that is a problem document (RFC 9457), or no answer of the API's.

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"oneeffect/internal/execution"
+	"oneeffect/internal/message"
 
 	"github.com/go-json-experiment/json"
 	"github.com/tmaxmax/go-sse"
@@ -39,7 +40,7 @@ func (n notice) concerns(id string) bool { return n.all || slices.Contains(n.ids
 // told here: who does not hear looks, and is answered.
 func (a *app) listen(ctx context.Context, to chan<- notice) {
 	s := stream{app: a, to: to}
-	for wait := listenAgain; ctx.Err() == nil; wait = min(2*wait, maxAgain) {
+	for wait := listenAgain; ; wait = min(2*wait, maxAgain) {
 		if s.hear(ctx) {
 			wait = listenAgain
 		}
@@ -47,7 +48,9 @@ func (a *app) listen(ctx context.Context, to chan<- notice) {
 			s.live = false
 			s.tell(ctx, notice{})
 		}
-		sleep(ctx, wait)
+		if message.Pause(ctx, wait) != nil {
+			return
+		}
 	}
 }
 

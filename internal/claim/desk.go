@@ -179,12 +179,5 @@ func (t *taking) write(ctx context.Context, next Claim) error {
 // pause waits a jittered moment before the next round: 50 ms, doubling, at most 1.6 s.
 func pause(ctx context.Context, round int) error {
 	step := 50 * time.Millisecond << min(max(round-1, 0), 5)
-	timer := time.NewTimer(step/2 + rand.N(step/2))
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-		return nil
-	case <-ctx.Done():
-		return context.Cause(ctx)
-	}
+	return message.Pause(ctx, step/2+rand.N(step/2))
 }

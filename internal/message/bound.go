@@ -19,3 +19,15 @@ func WithinCause(ctx context.Context, limit time.Duration, cause error) (context
 	}
 	return context.WithTimeoutCause(ctx, limit, cause)
 }
+
+// Pause waits, or says why the context ended first.
+func Pause(ctx context.Context, d time.Duration) error {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return nil
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+}

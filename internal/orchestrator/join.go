@@ -129,7 +129,7 @@ func (o *Orchestrator) whole(ctx context.Context, stands execution.Stored, id st
 	gone := false // by the word of a write, which no lagging replica answers
 	for race := range 2 * maxRaces {
 		if race > 0 {
-			if err := pause(ctx, rand.N(time.Duration(race)*20*time.Millisecond)); err != nil {
+			if err := message.Pause(ctx, rand.N(time.Duration(race)*20*time.Millisecond)); err != nil {
 				return err
 			}
 		}
@@ -286,16 +286,4 @@ func (o *Orchestrator) cancelPart(ctx context.Context, e execution.Execution, id
 		}
 	}
 	return fmt.Errorf("cancel %s: lost %d races: %w", id, maxRaces, message.ErrTransient)
-}
-
-// pause waits, or says why the context ended first.
-func pause(ctx context.Context, d time.Duration) error {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-		return nil
-	case <-ctx.Done():
-		return context.Cause(ctx)
-	}
 }

@@ -41,11 +41,7 @@ func (o *Orchestrator) Reconcile(ctx context.Context) error {
 	for {
 		r.round(ctx)
 		// Replicas that start together do not stay together.
-		timer := time.NewTimer(o.ReconcilePeriod - mathrand.N(o.ReconcilePeriod/8+1))
-		select {
-		case <-timer.C:
-		case <-ctx.Done():
-			timer.Stop()
+		if message.Pause(ctx, o.ReconcilePeriod-mathrand.N(o.ReconcilePeriod/8+1)) != nil {
 			return nil
 		}
 	}

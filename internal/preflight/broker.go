@@ -190,7 +190,7 @@ var brokerProbes = []probe[*broker]{
 func lockExpiry(ctx context.Context, b *broker) (string, bool, error) {
 	id, m, err := b.sent(ctx, "lock-expiry")
 	if err == nil {
-		err = wait(ctx, LockFor+time.Second)
+		err = message.Pause(ctx, LockFor+time.Second)
 	}
 	if err != nil {
 		return "", false, err
@@ -208,13 +208,13 @@ func lockExpiry(ctx context.Context, b *broker) (string, bool, error) {
 func lockRenewal(ctx context.Context, b *broker) (string, bool, error) {
 	id, m, err := b.sent(ctx, "lock-renewal")
 	if err == nil {
-		err = wait(ctx, LockFor-2*time.Second)
+		err = message.Pause(ctx, LockFor-2*time.Second)
 	}
 	if err == nil {
 		err = b.receiver.RenewMessageLock(ctx, m, nil)
 	}
 	if err == nil {
-		err = wait(ctx, 3500*time.Millisecond)
+		err = message.Pause(ctx, 3500*time.Millisecond)
 	}
 	if err != nil {
 		return "", false, err
@@ -258,7 +258,7 @@ func deliveryCount(ctx context.Context, b *broker) (string, bool, error) {
 func expiryCounted(ctx context.Context, b *broker) (string, bool, error) {
 	id, m, err := b.sent(ctx, "lock-expiry-counted")
 	if err == nil {
-		err = wait(ctx, LockFor+time.Second)
+		err = message.Pause(ctx, LockFor+time.Second)
 	}
 	if err != nil {
 		return "", false, err

@@ -110,15 +110,3 @@ func unasked[on any](probes []probe[on], why error) []Verdict {
 	}
 	return verdicts
 }
-
-// wait waits, or says why the context ended first.
-func wait(ctx context.Context, d time.Duration) error {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-		return nil
-	case <-ctx.Done():
-		return context.Cause(ctx)
-	}
-}

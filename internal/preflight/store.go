@@ -16,6 +16,7 @@ import (
 	"github.com/go-json-experiment/json"
 
 	"oneeffect/internal/cosmos"
+	"oneeffect/internal/message"
 )
 
 // store is the account that is asked.
@@ -323,7 +324,7 @@ func expiry(ctx context.Context, s *store) (string, bool, error) {
 			return "", false, err
 		}
 	}
-	if err := wait(ctx, 5*time.Second); err != nil {
+	if err := message.Pause(ctx, 5*time.Second); err != nil {
 		return "", false, err
 	}
 	_, answer, err := p.read(ctx, "item", nil)
@@ -367,13 +368,13 @@ func clock(ctx context.Context, s *store) (string, bool, error) {
 	}
 	first, _, err := p.read(ctx, "item", nil)
 	if err == nil {
-		err = wait(ctx, 3*time.Second)
+		err = message.Pause(ctx, 3*time.Second)
 	}
 	if err == nil {
 		_, err = p.replace(ctx, "item", 2, "")
 	}
 	if err == nil {
-		err = wait(ctx, 2*time.Second)
+		err = message.Pause(ctx, 2*time.Second)
 	}
 	if err != nil {
 		return "", false, err

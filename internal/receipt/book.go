@@ -176,12 +176,5 @@ func pause(ctx context.Context, round int, last error) error {
 	case errors.Is(last, message.ErrConflict):
 		step = 10 * time.Millisecond << min(round-1, 3)
 	}
-	timer := time.NewTimer(step/2 + rand.N(step/2))
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-		return nil
-	case <-ctx.Done():
-		return context.Cause(ctx)
-	}
+	return message.Pause(ctx, step/2+rand.N(step/2))
 }

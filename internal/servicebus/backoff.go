@@ -1,7 +1,6 @@
 package servicebus
 
 import (
-	"context"
 	"math/rand/v2"
 	"time"
 )
@@ -21,16 +20,4 @@ func backoff(failures int) time.Duration {
 		wait = min(wait, firstPause<<(failures-1))
 	}
 	return wait/2 + rand.N(wait/2)
-}
-
-// pause waits, or says why the context ended first.
-func pause(ctx context.Context, d time.Duration) error {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-		return nil
-	case <-ctx.Done():
-		return context.Cause(ctx)
-	}
 }

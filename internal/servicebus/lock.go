@@ -7,6 +7,8 @@ import (
 	"slices"
 	"sync"
 	"time"
+
+	"oneeffect/internal/message"
 )
 
 // lockEnd is when a message's lock ends, as this process knows it by its own clock.
@@ -75,7 +77,7 @@ func (p *pump) renew(ctx context.Context, d *delivery) {
 func (p *pump) renewing(ctx context.Context, taken time.Time, once func(context.Context) error, lost func(error), names ...slog.Attr) {
 	ends := taken.Add(p.LockDuration)
 	failures, wait := 0, time.Duration(0)
-	for pause(ctx, wait) == nil {
+	for message.Pause(ctx, wait) == nil {
 		asked := time.Now()
 		err := p.renewOnce(ctx, once)
 		switch {

@@ -278,7 +278,7 @@ func (p *pump) recover(ctx, work context.Context, err error) bool {
 		p.slowDown(ctx, err)
 	}
 	p.Client.instruments.receiveFailures.Add(ctx, 1, p.station.entity...)
-	return pause(ctx, p.notReceiving(ctx, err)) == nil
+	return message.Pause(ctx, p.notReceiving(ctx, err)) == nil
 }
 
 // deliverAll is what one slot does: it works on one message after the other. Its

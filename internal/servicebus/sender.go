@@ -87,7 +87,7 @@ func (s *Sender) transmit(ctx context.Context, m *azservicebus.Message) error {
 		if no && before == nil {
 			return err
 		}
-		if no || pause(ctx, backoff(attempt)) != nil {
+		if no || message.Pause(ctx, backoff(attempt)) != nil {
 			return unknown(err, before)
 		}
 		before = err

@@ -125,7 +125,7 @@ func (p *pump) workOn(ctx, work context.Context, s *session) {
 	}
 	p.Client.instruments.receiveFailures.Add(work, 1, p.station.entity...)
 	// It would be here again at once. The slot that waits is this session's own.
-	_ = pause(ctx, backoff(int(p.sessionTrouble.Add(1))))
+	_ = message.Pause(ctx, backoff(int(p.sessionTrouble.Add(1))))
 }
 
 // serve receives and delivers until the session is empty, has had its turn, is
@@ -185,7 +185,7 @@ func (p *pump) renewSession(ctx context.Context, s *session) {
 		p.Client.instruments.locksLost.Add(ctx, 1, p.station.entity...)
 		p.Log.LogAttrs(ctx, slog.LevelWarn, "session lost, the handler goes on", slog.String("session", s.id), slog.Any("err", err))
 	}
-	if pause(ctx, time.Until(s.accepted.Add(p.LockRenewal))) != nil {
+	if message.Pause(ctx, time.Until(s.accepted.Add(p.LockRenewal))) != nil {
 		return
 	}
 	p.renewing(ctx, s.accepted, func(ctx context.Context) error {

@@ -176,7 +176,7 @@ func TestTheEndOfReceivingBySessionIsBounded(t *testing.T) { // S5 S11
 					if c.works < 0 {
 						return message.Later(9 * time.Minute)
 					}
-					if pause(ctx, c.works) != nil {
+					if message.Pause(ctx, c.works) != nil {
 						if !errors.Is(context.Cause(ctx), ErrStopping) {
 							t.Errorf("cancelled by %v", context.Cause(ctx))
 						}

@@ -40,11 +40,7 @@ func (w *Worker) publish(ctx context.Context, j *job, v claim.Verdict) error {
 		if err == nil || errors.Is(err, message.ErrRefused) {
 			return err
 		}
-		timer := time.NewTimer(jitter(time.Second))
-		select {
-		case <-timer.C:
-		case <-ctx.Done():
-			timer.Stop()
+		if message.Pause(ctx, jitter(time.Second)) != nil {
 			return fmt.Errorf("publish %s: %w", m.ID, err)
 		}
 	}

@@ -147,11 +147,7 @@ func (w *Worker) take(ctx context.Context, j *job, readFirst bool) (*claim.Lease
 		if err != nil || verdict.Kind != claim.Busy || waited+verdict.Wait > w.BusyWait {
 			return lease, verdict, err
 		}
-		timer := time.NewTimer(verdict.Wait)
-		select {
-		case <-timer.C:
-		case <-ctx.Done():
-			timer.Stop()
+		if message.Pause(ctx, verdict.Wait) != nil {
 			return nil, verdict, nil // busy: a copy takes it from here
 		}
 		waited += max(verdict.Wait, time.Millisecond)
