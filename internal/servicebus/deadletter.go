@@ -143,18 +143,10 @@ func (q *DeadLetterQueue) on(ctx context.Context, use func(*azservicebus.Receive
 }
 
 func deadLetter(m *azservicebus.ReceivedMessage) message.Dead {
-	d := message.Dead{MessageID: m.MessageID, DeliveryCount: int(m.DeliveryCount)}
-	for text, from := range map[*string]*string{&d.CorrelationID: m.CorrelationID, &d.Reason: m.DeadLetterReason, &d.Description: m.DeadLetterErrorDescription} {
-		if from != nil {
-			*text = *from
-		}
+	body, _ := bodyOf(m) // what has none, or another kind of it, nobody can read
+	return message.Dead{
+		Sequence: value(m.SequenceNumber), MessageID: m.MessageID, CorrelationID: value(m.CorrelationID), Body: body,
+		Reason: value(m.DeadLetterReason), Description: value(m.DeadLetterErrorDescription),
+		EnqueuedAt: value(m.EnqueuedTime), DeliveryCount: int(m.DeliveryCount),
 	}
-	if m.SequenceNumber != nil {
-		d.Sequence = *m.SequenceNumber
-	}
-	if m.EnqueuedTime != nil {
-		d.EnqueuedAt = *m.EnqueuedTime
-	}
-	d.Body, _ = bodyOf(m) // what has none, or another kind of it, nobody can read
-	return d
 }

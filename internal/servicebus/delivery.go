@@ -44,17 +44,13 @@ func (p *pump) take(m *azservicebus.ReceivedMessage, received time.Time) *delive
 // newDelivery is what a message itself tells.
 func newDelivery(m *azservicebus.ReceivedMessage, received time.Time) *delivery {
 	d := &delivery{sdk: m, Delivery: message.Delivery{
-		MessageID: m.MessageID,
-		Count:     max(int(m.DeliveryCount), 1),
-		Taken:     received,
-		Received:  received,
+		MessageID:     m.MessageID,
+		CorrelationID: value(m.CorrelationID),
+		Count:         max(int(m.DeliveryCount), 1),
+		Sequence:      value(m.SequenceNumber),
+		Taken:         received,
+		Received:      received,
 	}}
-	if m.CorrelationID != nil {
-		d.CorrelationID = *m.CorrelationID
-	}
-	if m.SequenceNumber != nil {
-		d.Sequence = *m.SequenceNumber
-	}
 	if n, ok := m.ApplicationProperties[inVain].(int64); ok {
 		d.InVain = int(max(n, 0))
 	}

@@ -72,8 +72,8 @@ func (plain) Do(r *http.Request) (*http.Response, error) {
 // Queue reads a queue.
 func (m *Manager) Queue(ctx context.Context, name string) (Entity, error) {
 	answer, err := m.sdk.GetQueue(ctx, name, nil)
-	if err != nil || answer == nil {
-		return Entity{}, managed("read queue "+name, err)
+	if err := shown("read queue "+name, answer, err); err != nil {
+		return Entity{}, err
 	}
 	var errs []error
 	p := answer.QueueProperties
@@ -90,8 +90,8 @@ func (m *Manager) Queue(ctx context.Context, name string) (Entity, error) {
 // what a scaler goes by.
 func (m *Manager) Active(ctx context.Context, name string) (int, error) {
 	answer, err := m.sdk.GetQueueRuntimeProperties(ctx, name, nil)
-	if err != nil || answer == nil {
-		return 0, managed("read queue "+name, err)
+	if err := shown("read queue "+name, answer, err); err != nil {
+		return 0, err
 	}
 	return int(answer.ActiveMessageCount), nil
 }
@@ -99,12 +99,12 @@ func (m *Manager) Active(ctx context.Context, name string) (int, error) {
 // Subscription reads a topic and one of its subscriptions.
 func (m *Manager) Subscription(ctx context.Context, topic, name string) (Entity, error) {
 	above, err := m.sdk.GetTopic(ctx, topic, nil)
-	if err != nil || above == nil {
-		return Entity{}, managed("read topic "+topic, err)
+	if err := shown("read topic "+topic, above, err); err != nil {
+		return Entity{}, err
 	}
 	answer, err := m.sdk.GetSubscription(ctx, topic, name, nil)
-	if err != nil || answer == nil {
-		return Entity{}, managed("read subscription "+topic+"/"+name, err)
+	if err := shown("read subscription "+topic+"/"+name, answer, err); err != nil {
+		return Entity{}, err
 	}
 	var errs []error
 	t, p := above.TopicProperties, answer.SubscriptionProperties
@@ -136,14 +136,22 @@ func (m *Manager) DeleteQueue(ctx context.Context, name string) error {
 	return managed("delete queue "+name, err)
 }
 
-// managed says what an answer of the management means. The SDK tells by nothing at
-// all that an entity is not there.
+// shown is managed of an answer that shows an entity. The SDK tells by nothing at all
+// that it is not there.
+func shown[Answer any](op string, answer *Answer, err error) error {
+	if err == nil && answer == nil {
+		return fmt.Errorf("%s: %w", op, message.ErrNotFound)
+	}
+	return managed(op, err)
+}
+
+// managed says what an error of the management means.
 func managed(op string, err error) error {
 	refused, ok := errors.AsType[*azcore.ResponseError](err)
 	switch {
-	case err == nil && !strings.HasPrefix(op, "read "):
+	case err == nil:
 		return nil
-	case err == nil, ok && refused.StatusCode == http.StatusNotFound:
+	case ok && refused.StatusCode == http.StatusNotFound:
 		return fmt.Errorf("%s: %w", op, message.ErrNotFound)
 	case ok && refused.StatusCode < http.StatusInternalServerError && refused.StatusCode != http.StatusTooManyRequests:
 		return fmt.Errorf("%s: %w: %w", op, message.ErrRefused, err)
@@ -151,6 +159,7 @@ func managed(op string, err error) error {
 	return fmt.Errorf("%s: %w: %w", op, message.ErrUnknown, err)
 }
 
+// value is what a pointer of the SDK's points to; of nil the zero.
 func value[T any](p *T) (v T) {
 	if p != nil {
 		v = *p

@@ -101,7 +101,7 @@ func (c *Client) newStation(entity string) *station {
 
 // measured is what measurements of an operation say, beside extra.
 func (s *station) measured(operation string, extra ...attribute.KeyValue) ([]metric.AddOption, []metric.RecordOption) {
-	says := slices.Concat(s.at[:], []attribute.KeyValue{semconv.MessagingOperationName(operation)}, extra)
+	says := slices.Concat(s.at, []attribute.KeyValue{semconv.MessagingOperationName(operation)}, extra)
 	set := metric.WithAttributeSet(attribute.NewSet(slices.DeleteFunc(says, func(kv attribute.KeyValue) bool {
 		return kv.Key == semconv.NetworkPeerAddressKey // for spans alone
 	})...))
