@@ -243,6 +243,37 @@ func TestAChangeLeavesTheStateThatItSays(t *testing.T) { // E1
 	})
 }
 
+// A page of a query may end anywhere: what it leaves is on the next one.
+func TestAnOutboxIsReadToItsEnd(t *testing.T) { // E6
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		const n = 99 // with the execution as many as a batch takes
+		entries := make([]execution.Entry, n)
+		for i := range entries {
+			entries[i] = execution.OutboxEntry("e1", fmt.Sprint("e1/run/", i+1), i+1)
+		}
+		e, _ := sampleExecution("e1")
+		etag, err := w.db.Executions().Create(t.Context(), e, entries...)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for run := n + 1; run <= n+2; run++ {
+			failed := execution.Change{From: execution.Running, Status: execution.Failed, EndedAt: time.Now(), Failure: &execution.Failure{}}
+			if etag, err = w.db.Executions().Change(t.Context(), "e1", failed, etag); err != nil {
+				t.Fatal(err)
+			}
+			again := execution.Change{From: execution.Failed, Status: execution.Running, Reopened: &execution.Reopened{Run: run}}
+			if etag, err = w.db.Executions().Reopen(t.Context(), "e1", again, execution.OutboxEntry("e1", fmt.Sprint("e1/run/", run), run), etag); err != nil {
+				t.Fatal(err)
+			}
+		}
+		found, err := w.db.Executions().Outbox(t.Context(), "e1")
+		if err != nil || len(found) != n+2 {
+			t.Errorf("%d entries (%v), want %d", len(found), err, n+2)
+		}
+	})
+}
+
 func TestExecutionsAreListedByStateAndLastWrite(t *testing.T) { // E4 E5, K4
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t)

@@ -16,17 +16,17 @@ import (
 // No order: the gateway serves none across partitions. Now is the store's own, in
 // the form that uses the index of _ts.
 const (
-	unsent    = "SELECT * FROM c WHERE c.kind = @kind AND c._ts <= GetCurrentTimestampStatic() / 1000 - @least"
-	unchanged = "SELECT c.id, c._ts FROM c WHERE c.kind = @kind AND c.status = @status" +
+	queryUnsent    = "SELECT * FROM c WHERE c.kind = @kind AND c._ts <= GetCurrentTimestampStatic() / 1000 - @least"
+	queryUnchanged = "SELECT c.id, c._ts FROM c WHERE c.kind = @kind AND c.status = @status" +
 		" AND c._ts <= GetCurrentTimestampStatic() / 1000 - @least AND c._ts >= GetCurrentTimestampStatic() / 1000 - @most"
 
 	listedPage = 100
-	emptyPages = 256 // in a row: the service may find nothing on a page and go on
+	emptyPages = 256 // of one question: the service may find nothing on a page and go on
 )
 
 // Unsent lists outbox entries older than age by the store's clock.
 func (s *ExecutionStore) Unsent(ctx context.Context, age time.Duration, after execution.Cursor) ([]execution.Entry, execution.Cursor, error) {
-	return listed[execution.Entry](ctx, s.d, "list unsent outbox entries", unsent, after, age, []azcosmos.QueryParameter{
+	return listed[execution.Entry](ctx, s.d, "list unsent outbox entries", queryUnsent, after, age, []azcosmos.QueryParameter{
 		{Name: "@kind", Value: execution.KindOutbox}, {Name: "@least", Value: age.Seconds()},
 	})
 }
@@ -35,7 +35,7 @@ func (s *ExecutionStore) Unsent(ctx context.Context, age time.Duration, after ex
 func (s *ExecutionStore) Unchanged(ctx context.Context, in execution.Status, least, most time.Duration, after execution.Cursor) ([]string, execution.Cursor, error) {
 	rows, next, err := listed[struct {
 		ID string `json:"id"`
-	}](ctx, s.d, "list "+string(in)+" executions", unchanged, after, least, []azcosmos.QueryParameter{
+	}](ctx, s.d, "list "+string(in)+" executions", queryUnchanged, after, least, []azcosmos.QueryParameter{
 		{Name: "@kind", Value: execution.KindExecution}, {Name: "@status", Value: string(in)},
 		{Name: "@least", Value: least.Seconds()}, {Name: "@most", Value: most.Seconds()},
 	})

@@ -81,7 +81,7 @@ func (s *ExecutionStore) Older(ctx context.Context, below time.Time, f execution
 		{Name: "@below", Value: below.UTC().Format("2006-01-02T15:04:05")},
 	}
 	where := "c.kind = @kind AND c.createdAt < @below"
-	any := func(member string, values []string) {
+	oneOf := func(member string, values []string) {
 		var alternatives []string
 		for _, v := range values {
 			name := fmt.Sprintf("@p%d", len(parameters))
@@ -96,8 +96,8 @@ func (s *ExecutionStore) Older(ctx context.Context, below time.Time, f execution
 	for i, status := range f.Statuses {
 		statuses[i] = string(status)
 	}
-	any("c.status", statuses)
-	any("c.type", f.Types)
+	oneOf("c.status", statuses)
+	oneOf("c.type", f.Types)
 	o := &operation{name: "list older executions"}
 	err = s.d.onItems(ctx, o, containerExecutions, func(ctx context.Context, items *azcosmos.ContainerClient) error {
 		answer, err := items.NewQueryItemsPager(
@@ -121,29 +121,34 @@ func (s *ExecutionStore) Older(ctx context.Context, below time.Time, f execution
 	return page, next, nil
 }
 
-// maxOutbox bounds what is read of one execution's outbox: it has one entry for a run
-// that was not sent yet, or one for each part that was not begun (execution.MaxParts).
-const maxOutbox = 100
-
-// Outbox lists the outbox entries of one execution.
+// Outbox lists the outbox entries of one execution: one for a run that was not sent yet,
+// or one for each part that was not begun (execution.MaxParts). The service may end a
+// page anywhere, and go on.
 func (s *ExecutionStore) Outbox(ctx context.Context, id string) ([]execution.Entry, error) {
 	var entries []execution.Entry
 	o := &operation{name: "read the outbox of " + id}
 	err := s.do(ctx, o, id, func(ctx context.Context, items *azcosmos.ContainerClient) error {
-		answer, err := items.NewQueryItemsPager("SELECT * FROM c WHERE c.kind = @kind", azcosmos.NewPartitionKeyString(id), &azcosmos.QueryOptions{
-			PageSizeHint: maxOutbox, SessionToken: sessionOption(o.session),
+		pages := items.NewQueryItemsPager("SELECT * FROM c WHERE c.kind = @kind", azcosmos.NewPartitionKeyString(id), &azcosmos.QueryOptions{
+			PageSizeHint: listedPage, SessionToken: sessionOption(o.session),
 			QueryParameters: []azcosmos.QueryParameter{{Name: "@kind", Value: execution.KindOutbox}},
-		}).NextPage(ctx)
-		if err != nil {
-			return err
-		}
-		entries = make([]execution.Entry, len(answer.Items))
-		for i, document := range answer.Items {
-			if err := json.Unmarshal(document, &entries[i]); err != nil {
-				return fmt.Errorf("decode: %w: %w", message.ErrRefused, err)
+		})
+		for n := 0; pages.More() && n < emptyPages; n++ {
+			page, err := pages.NextPage(ctx)
+			if err != nil {
+				return err
+			}
+			for _, document := range page.Items {
+				var entry execution.Entry
+				if err := json.Unmarshal(document, &entry); err != nil {
+					return fmt.Errorf("decode: %w: %w", message.ErrRefused, err)
+				}
+				entries = append(entries, entry)
 			}
 		}
 		return nil
 	})
-	return entries, err
+	if err != nil {
+		return nil, err
+	}
+	return entries, nil
 }
