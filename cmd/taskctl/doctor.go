@@ -215,14 +215,12 @@ func (p *patient) database(o cosmos.Observed) {
 		MultipleWrites: horizon.Is("enableMultipleWriteLocations", o.ManyWriters),
 		Session:        horizon.Is("defaultConsistencyLevel Session (it is "+o.Consistency+")", o.Session),
 	}
-	if o.Differences == nil {
+	if len(o.Differences) == 0 {
 		p.unrelated = append(p.unrelated, finding{Check: "containers", State: healthy, Says: "are as the product's table says"})
 		return
 	}
-	for line := range strings.Lines(o.Differences.Error()) {
-		if line = strings.TrimSpace(line); line != cosmos.ErrDiffers.Error()+":" {
-			p.unrelated = append(p.unrelated, finding{"containers", ill, line, "taskctl setup --help"})
-		}
+	for _, difference := range o.Differences {
+		p.unrelated = append(p.unrelated, finding{"containers", ill, difference.Error(), "taskctl setup --help"})
 	}
 }
 

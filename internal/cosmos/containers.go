@@ -66,7 +66,10 @@ func (d *Database) Setup(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	return o.Differences
+	if len(o.Differences) > 0 {
+		return fmt.Errorf("%w:\n%w", ErrDiffers, errors.Join(o.Differences...))
+	}
+	return nil
 }
 
 func (d *Database) create(ctx context.Context) error {

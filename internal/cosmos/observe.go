@@ -2,8 +2,6 @@ package cosmos
 
 import (
 	"context"
-	"errors"
-	"fmt"
 	"net/http"
 	"slices"
 	"time"
@@ -14,7 +12,7 @@ import (
 
 // Observed is what an account and its database are set up to.
 type Observed struct {
-	Differences error                    // from the table of containers, with ErrDiffers; nil: none
+	Differences []error                  // from the table of containers
 	Expires     map[string]time.Duration // default time to live by container; negative: as each item says; none: never
 	Session     bool                     // consistency is Session or stronger
 	Consistency string
@@ -24,7 +22,6 @@ type Observed struct {
 // Observe reads what stands, and changes nothing.
 func (d *Database) Observe(ctx context.Context) (Observed, error) {
 	o := Observed{Expires: map[string]time.Duration{}}
-	var differences []error
 	for _, want := range Table() {
 		found, ttl, err := d.differences(ctx, want)
 		if err != nil {
@@ -33,10 +30,7 @@ func (d *Database) Observe(ctx context.Context) (Observed, error) {
 		if ttl != nil {
 			o.Expires[want.ID] = time.Duration(*ttl) * time.Second
 		}
-		differences = append(differences, found...)
-	}
-	if len(differences) > 0 {
-		o.Differences = fmt.Errorf("%w:\n%w", ErrDiffers, errors.Join(differences...))
+		o.Differences = append(o.Differences, found...)
 	}
 	d.mu.Lock()
 	defer d.mu.Unlock()
