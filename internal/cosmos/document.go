@@ -16,8 +16,8 @@ import (
 
 // encode writes a record as its document. Empty slices are [] and times have
 // nanoseconds, which is what the library does unless told otherwise.
-func encode(record any) ([]byte, error) {
-	text, err := json.Marshal(record)
+func encode[T any](record T) ([]byte, error) {
+	text, err := json.Marshal(&record) // its address, or the library copies it
 	if err != nil {
 		return nil, fmt.Errorf("encode: %w: %w", message.ErrRefused, err)
 	}

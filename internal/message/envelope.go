@@ -44,8 +44,8 @@ type envelope[T any] struct {
 
 // seal puts data into an envelope. The subject is the execution: the one thing
 // that every event of ours is about.
-func seal(id, source, eventType, executionID string, at time.Time, data any) (Message, error) {
-	body, err := json.Marshal(envelope[any]{
+func seal[T any](id, source, eventType, executionID string, at time.Time, data T) (Message, error) {
+	body, err := json.Marshal(&envelope[T]{ // its address, or the library copies it
 		SpecVersion: "1.0", ID: id, Source: source, Type: eventType, Subject: executionID,
 		Time: at.UTC(), DataContentType: "application/json", Data: data,
 	})

@@ -70,7 +70,7 @@ func (c StockCount) Message(id string, at time.Time) (Message, error) {
 
 // sealStock gives an event its sku as its session: a broker that keeps order keeps
 // it within a sku.
-func sealStock(id, eventType, sku string, at time.Time, event any) (Message, error) {
+func sealStock[T any](id, eventType, sku string, at time.Time, event T) (Message, error) {
 	m, err := seal(id, "/oneeffect/reservations", eventType, sku, at, event)
 	m.Session = sku
 	return m, err
