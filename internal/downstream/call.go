@@ -24,10 +24,9 @@ var errTimeout = errors.New("the call took longer than its timeout")
 // caller makes one kind of call.
 type caller struct {
 	declared  Request
-	url       *url.URL
-	target    string // the URL as people may see it: a query may hold a secret
+	same      *http.Request // what all requests of it have in common
+	target    string        // the URL as people may see it: a query may hold a secret
 	transport http.RoundTripper
-	userAgent string
 	bearer    bearer
 	watched
 	propagator propagation.TextMapPropagator
@@ -35,15 +34,20 @@ type caller struct {
 
 // caller prepares what a request asks for.
 func (d Request) caller(o Options) (*caller, error) {
-	h := &caller{declared: d, userAgent: o.UserAgent, propagator: o.Propagator}
-	var errs [2]error
-	h.url, errs[0] = url.Parse(d.URL)
-	h.bearer, errs[1] = d.Auth.bearer(o.Getenv, o.Credential)
-	if err := errors.Join(errs[:]...); err != nil {
+	to, wrongURL := url.Parse(d.URL)
+	bearer, wrongAuth := d.Auth.bearer(o.Getenv, o.Credential)
+	if err := errors.Join(wrongURL, wrongAuth); err != nil {
 		return nil, err
 	}
-	h.target = h.url.Scheme + "://" + h.url.Host + h.url.EscapedPath()
-	h.transport = d.transport(o.Transport)
+	h := &caller{
+		declared: d, transport: d.transport(o.Transport), bearer: bearer, propagator: o.Propagator,
+		target: to.Scheme + "://" + to.Host + to.EscapedPath(),
+		same: &http.Request{Method: d.Method, URL: to, Header: http.Header{
+			"Content-Type": {"application/json"},
+			"Accept":       {"application/json, application/problem+json;q=0.9, */*;q=0.1"},
+			"User-Agent":   {o.UserAgent},
+		}},
+	}
 	if h.propagator == nil {
 		h.propagator = propagation.TraceContext{}
 	}
@@ -108,17 +112,10 @@ func (h *caller) body(c message.Call) ([]byte, error) {
 // request is the one request of a call. GetBody stays nil: without it net/http
 // cannot send a body a second time, whatever the headers say.
 func (h *caller) request(ctx context.Context, key string, body []byte, authorization string) *http.Request {
-	r := (&http.Request{
-		Method:        h.declared.Method,
-		URL:           h.url,
-		Header:        make(http.Header),
-		Body:          io.NopCloser(bytes.NewReader(body)),
-		ContentLength: int64(len(body)),
-	}).WithContext(ctx)
+	r := h.same.WithContext(ctx) // a copy
+	r.Header = h.same.Header.Clone()
+	r.Body, r.ContentLength = io.NopCloser(bytes.NewReader(body)), int64(len(body))
 	h.propagator.Inject(ctx, propagation.HeaderCarrier(r.Header))
-	r.Header.Set("Content-Type", "application/json")
-	r.Header.Set("Accept", "application/json, application/problem+json;q=0.9, */*;q=0.1")
-	r.Header.Set("User-Agent", h.userAgent)
 	if authorization != "" {
 		r.Header.Set("Authorization", authorization)
 	}

@@ -39,13 +39,13 @@ func (h *caller) watch(o Options) error {
 	if meter == nil {
 		meter = nometric.Meter{}
 	}
-	h.measured = []attribute.KeyValue{semconv.HTTPRequestMethodKey.String(h.declared.Method), semconv.ServerAddress(h.url.Hostname())}
-	if port, err := strconv.Atoi(h.url.Port()); err == nil {
+	h.measured = []attribute.KeyValue{semconv.HTTPRequestMethodKey.String(h.declared.Method), semconv.ServerAddress(h.same.URL.Hostname())}
+	if port, err := strconv.Atoi(h.same.URL.Port()); err == nil {
 		h.measured = append(h.measured, semconv.ServerPort(port))
 	}
 	// The peer is told by the name that was asked for: Application Insights takes the
 	// target of a dependency from it.
-	h.says = append(h.measured[:len(h.measured):len(h.measured)], semconv.NetworkPeerAddress(h.url.Hostname()), semconv.URLFull(h.target))
+	h.says = append(h.measured[:len(h.measured):len(h.measured)], semconv.NetworkPeerAddress(h.same.URL.Hostname()), semconv.URLFull(h.target))
 	var err error
 	h.duration, err = httpconv.NewClientRequestDuration(meter,
 		metric.WithExplicitBucketBoundaries(0.005, 0.01, 0.025, 0.05, 0.075, 0.1, 0.25, 0.5, 0.75, 1, 2.5, 5, 7.5, 10))
