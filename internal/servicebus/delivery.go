@@ -79,8 +79,8 @@ func bodyOf(m *azservicebus.ReceivedMessage) ([]byte, error) {
 func (p *pump) deliver(work context.Context, stopping <-chan struct{}, d *delivery) (settled bool) {
 	ctx, span := p.startProcess(work, d)
 	defer span.End()
-	release := p.keep(ctx, d)
-	defer release()
+	p.keep(ctx, d)
+	defer d.lock.release()
 
 	s, read := message.Retry(), false
 	select {
@@ -95,7 +95,7 @@ func (p *pump) deliver(work context.Context, stopping <-chan struct{}, d *delive
 		}
 	}
 	refused(span, s)
-	action, err := p.settle(ctx, stopping, d, s, release)
+	action, err := p.settle(ctx, stopping, d, s)
 	fail(span, err)
 	if err == nil {
 		p.calm(ctx)

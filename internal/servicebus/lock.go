@@ -11,10 +11,15 @@ import (
 	"oneeffect/internal/message"
 )
 
-// lockEnd is when a message's lock ends, as this process knows it by its own clock.
+// lockEnd is when a message's lock ends, as this process knows it by its own clock,
+// and what keeps it from ending.
 type lockEnd struct {
-	mu   sync.Mutex
-	ends time.Time // zero: it was lost
+	mu       sync.Mutex
+	ends     time.Time // zero: it was lost
+	first    *time.Timer
+	released bool
+	stop     context.CancelFunc // of the renewing; nil: it has not begun
+	stopped  chan struct{}      // closed when it has ended
 }
 
 func (l *lockEnd) extend(ends time.Time) {
@@ -30,28 +35,47 @@ func (l *lockEnd) over() bool {
 	return !time.Now().Before(l.ends)
 }
 
-// keep renews a message's lock until the returned function is called, which
-// waits until nothing of it runs any more. Most messages are settled before their
-// lock is to be renewed: what renews begins with that. It counts from the receipt,
-// on this process's monotonic clock. LockedUntil is the broker's clock and would
-// put the difference between the two clocks into the schedule.
+// keep renews a message's lock until it is released. Most messages are settled
+// before their lock is to be renewed: what renews begins with that. It counts from
+// the receipt, on this process's monotonic clock. LockedUntil is the broker's clock
+// and would put the difference between the two clocks into the schedule.
 // Where there is a session, that is what is locked.
-func (p *pump) keep(ctx context.Context, d *delivery) (release func()) {
+func (p *pump) keep(ctx context.Context, d *delivery) {
 	if d.session != nil {
-		return func() {}
+		return
 	}
-	ctx, stop := context.WithCancel(context.WithoutCancel(ctx))
-	ended := make(chan struct{})
-	first := time.AfterFunc(time.Until(d.Received.Add(p.LockRenewal)), func() {
-		defer close(ended)
-		p.renew(ctx, d)
-	})
-	return func() {
-		stop()
-		if first.Stop() {
-			close(ended) // before it began
+	d.lock.first = time.AfterFunc(time.Until(d.Received.Add(p.LockRenewal)), func() {
+		if ctx := d.lock.begin(ctx); ctx != nil {
+			defer close(d.lock.stopped)
+			p.renew(ctx, d)
 		}
-		<-ended
+	})
+}
+
+// begin returns what the renewing lives in; nil: there is nothing to renew any more.
+func (l *lockEnd) begin(ctx context.Context) context.Context {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.released {
+		return nil
+	}
+	l.stopped = make(chan struct{})
+	ctx, l.stop = context.WithCancel(context.WithoutCancel(ctx))
+	return ctx
+}
+
+// release ends the renewing, and waits until nothing of it runs any more.
+func (l *lockEnd) release() {
+	if l.first == nil {
+		return
+	}
+	l.first.Stop()
+	l.mu.Lock()
+	l.released = true
+	l.mu.Unlock()
+	if l.stop != nil {
+		l.stop()
+		<-l.stopped
 	}
 }
 

@@ -25,12 +25,12 @@ var errLockOver = errors.New("the lock is over: no copy is made of a message tha
 // settle does what the handler decided and says what was done in the end. The
 // lock is renewed until the broker is told, and not a moment longer: a renewal
 // that overtakes a settlement would find the lock lost and say so.
-func (p *pump) settle(ctx context.Context, stopping <-chan struct{}, d *delivery, s message.Settlement, release func()) (message.Action, error) {
+func (p *pump) settle(ctx context.Context, stopping <-chan struct{}, d *delivery, s message.Settlement) (message.Action, error) {
 	action := s.Action
 	switch s.Action {
 	case message.Complete, message.Abandon, message.DeadLetter:
 	case message.Leave:
-		release()
+		d.lock.release()
 		p.leave(stopping, d)
 		return message.Leave, nil
 	case message.CopyLater:
@@ -41,20 +41,20 @@ func (p *pump) settle(ctx context.Context, stopping <-chan struct{}, d *delivery
 			break
 		}
 		if d.lock.over() { // after a pause, or an outage: a copy would be one message more
-			release()
+			d.lock.release()
 			return message.Leave, errLockOver
 		}
 		if err := p.copyLater(ctx, d, s); err != nil {
-			release()
+			d.lock.release()
 			return message.Leave, err
 		}
 		action = message.Complete
 	default:
-		release()
+		d.lock.release()
 		p.leave(stopping, d)
 		return message.Leave, errUndecided
 	}
-	release()
+	d.lock.release()
 	err := p.tell(ctx, d, action, s)
 	if busy(err) {
 		p.slowDown(ctx, err)
