@@ -227,14 +227,19 @@ func (l *Lease) trusted(ctx context.Context, change func(*Claim)) error {
 // write makes a change when its turn has come. It is tried until it is proved or
 // ctx ends, and no longer than a lease.
 func (l *Lease) write(ctx context.Context, change func(*Claim)) error {
-	ctx, cancel := message.Within(ctx, l.desk.Lease)
-	defer cancel()
 	select {
 	case <-l.turn:
-	case <-ctx.Done():
-		return context.Cause(ctx)
-	case <-l.ending:
-		return ErrLost
+	default: // something else is being written
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithTimeout(ctx, l.desk.Lease)
+		defer cancel()
+		select {
+		case <-l.turn:
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		case <-l.ending:
+			return ErrLost
+		}
 	}
 	defer l.pass()
 	return l.apply(ctx, change)
@@ -292,11 +297,18 @@ func (s sendings) under(w string) (Reading, bool) {
 }
 
 // apply makes one change: write on the condition, and after any doubt read back
-// (C9) until the record proves what became of it, or ctx ends.
+// (C9) until the record proves what became of it, or ctx ends, and no longer than a
+// lease. The first attempt, nearly always the only one, has a bound that is nearer.
 func (l *Lease) apply(ctx context.Context, change func(*Claim)) error {
+	ends := time.Now().Add(l.desk.Lease)
 	var mine sendings
 	var last error
 	for round := 0; ; round++ {
+		if round == 1 {
+			var cancel context.CancelFunc
+			ctx, cancel = context.WithDeadline(ctx, ends)
+			defer cancel()
+		}
 		if last != nil {
 			if err := pause(ctx, round); err != nil {
 				return fmt.Errorf("%w: %w", err, last)

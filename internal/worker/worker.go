@@ -159,8 +159,7 @@ func (w *Worker) take(ctx context.Context, j *job, readFirst bool) (*claim.Lease
 // When the lease was lost meanwhile, what stands in the claim by now decides.
 func (w *Worker) conclude(ctx context.Context, lease *claim.Lease, j *job, o outcome) (claim.Verdict, error) {
 	defer lease.Close()
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), w.Claims.Lease)
-	defer cancel()
+	ctx, ends := context.WithoutCancel(ctx), time.Now().Add(w.Claims.Lease) // no write is tried for longer than a lease
 	verdict, err := w.write(ctx, lease, j, o)
 	if err == nil || !errors.Is(err, claim.ErrLost) {
 		return verdict, err
@@ -169,6 +168,8 @@ func (w *Worker) conclude(ctx context.Context, lease *claim.Lease, j *job, o out
 		j.fenced = lease.Claim().Fence
 	}
 	lease.Close()
+	ctx, cancel := context.WithDeadline(ctx, ends)
+	defer cancel()
 	again, verdict, err := w.take(ctx, j, true)
 	if err != nil || verdict.Kind != claim.Granted {
 		return verdict, err
