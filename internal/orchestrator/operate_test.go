@@ -38,17 +38,22 @@ func (b *bench) stands() execution.Stored {
 // claimed is a claim of the execution as a worker would have left it.
 func (b *bench) claimed(change func(*claim.Claim)) {
 	b.t.Helper()
+	b.claimedOf("82f3", change)
+}
+
+func (b *bench) claimedOf(id string, change func(*claim.Claim)) {
+	b.t.Helper()
 	print, err := claim.Fingerprint("letter.print", jsontext.Value(`{"to":"Ada"}`))
 	if err != nil {
 		b.t.Fatal(err)
 	}
 	c := claim.Claim{
-		ID: "82f3", Status: claim.InProgress, Run: 1, Fence: 1, Owner: "worker-1/5f/77", W: "1", LeaseSeconds: 300, TaskType: "letter.print",
+		ID: id, Status: claim.InProgress, Run: 1, Fence: 1, Owner: "worker-1/5f/77", W: "1", LeaseSeconds: 300, TaskType: "letter.print",
 		Fingerprint: print, Starts: 1, FirstCallAt: time.Now(), TTL: 3600, Version: 1,
 		Attempts: []claim.Attempt{{Fence: 1, Owner: "worker-1/5f/77", At: time.Now()}},
 	}
 	change(&c)
-	if _, err := b.Claims.Store.Record("82f3").Create(b.t.Context(), c); err != nil {
+	if _, err := b.Claims.Store.Record(id).Create(b.t.Context(), c); err != nil {
 		b.t.Fatal(err)
 	}
 }
@@ -56,10 +61,15 @@ func (b *bench) claimed(change func(*claim.Claim)) {
 // failed has the execution fail as its claim did.
 func (b *bench) failed(reason string) {
 	b.t.Helper()
-	b.claimed(func(c *claim.Claim) {
+	b.failedOf("82f3", reason)
+}
+
+func (b *bench) failedOf(id, reason string) {
+	b.t.Helper()
+	b.claimedOf(id, func(c *claim.Claim) {
 		c.Status, c.Failure = claim.Failed, &claim.Failure{Reason: reason, Description: "no paper", Outcome: "unknown"}
 	})
-	event, err := message.Failed{ExecutionID: "82f3", Run: 1, Fence: 1, Reason: reason, Description: "no paper", Outcome: "unknown"}.Message(time.Now())
+	event, err := message.Failed{ExecutionID: id, Run: 1, Fence: 1, Reason: reason, Description: "no paper", Outcome: "unknown"}.Message(time.Now())
 	if err != nil {
 		b.t.Fatal(err)
 	}
