@@ -3,13 +3,14 @@ package process
 import (
 	"context"
 	"errors"
+	"fmt"
 	"net"
 	"net/http"
 	"time"
 )
 
 // Serve answers until ctx ends, then lets the requests under way finish, for as
-// long as the grace lasts.
+// long as the grace lasts. Those that have not by then are cut off.
 func Serve(ctx context.Context, listener net.Listener, handler http.Handler, grace time.Duration) error {
 	server := http.Server{
 		Handler: handler, ReadHeaderTimeout: 5 * time.Second, ReadTimeout: 30 * time.Second,
@@ -19,7 +20,11 @@ func Serve(ctx context.Context, listener net.Listener, handler http.Handler, gra
 	stop := context.AfterFunc(ctx, func() {
 		bounded, cancel := context.WithTimeout(context.WithoutCancel(ctx), grace)
 		defer cancel()
-		stopped <- server.Shutdown(bounded)
+		err := server.Shutdown(bounded)
+		if err != nil {
+			err = errors.Join(fmt.Errorf("requests were cut off when the grace was over: %w", err), server.Close())
+		}
+		stopped <- err
 	})
 	if err := server.Serve(listener); !errors.Is(err, http.ErrServerClosed) {
 		if stop() {
