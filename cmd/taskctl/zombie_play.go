@@ -7,12 +7,14 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"net/http"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	"oneeffect/internal/claim"
@@ -39,7 +41,7 @@ type zombie struct {
 }
 
 // slowly is behind the name of the rule that keeps workers busy; tidyBound is how long
-// it may take to take rules away.
+// it may take to take rules away, and to close the connection to the broker.
 const (
 	slowly    = "-slowly"
 	tidyBound = 5 * time.Second
@@ -99,11 +101,13 @@ func (z *zombie) start(ctx context.Context) error {
 	ready := make(chan struct{})
 	z.ended = make(chan error, 1)
 	go func() {
+		var once sync.Once
 		for lines := bufio.NewScanner(stdout); lines.Scan(); {
 			if lines.Text() == "ready" {
-				close(ready)
+				once.Do(func() { close(ready) })
 			}
 		}
+		_, _ = io.Copy(io.Discard, stdout) // after a line too long for the scanner
 		z.ended <- z.cmd.Wait()
 	}()
 	select {
@@ -111,7 +115,7 @@ func (z *zombie) start(ctx context.Context) error {
 		return nil
 	case err := <-z.ended:
 		z.ended <- err
-		return fmt.Errorf("the worker ended before it was ready: %w\n%s", err, z.said())
+		return fmt.Errorf("the worker ended before it was ready (%v); its log:\n%s", z.cmd.ProcessState, z.said())
 	case <-ctx.Done():
 		z.kill()
 		return context.Cause(ctx)
@@ -241,7 +245,11 @@ func (z *zombie) stop(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	defer func() { _ = bus.Close(context.WithoutCancel(ctx)) }()
+	defer func() {
+		bounded, cancel := context.WithTimeout(context.WithoutCancel(ctx), tidyBound)
+		defer cancel()
+		_ = bus.Close(bounded) // the process ends soon, and its connection with it
+	}()
 	queue, err := bus.Sender(message.Tasks)
 	if err != nil {
 		return err
