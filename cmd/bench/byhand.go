@@ -183,8 +183,11 @@ func (h *byHand) deliver(ctx context.Context, receiver *azservicebus.Receiver, m
 	defer span.End()
 	defer every(h.lock/3, func() { _ = receiver.RenewMessageLock(ctx, m, nil) })() // lost, it comes again
 	var t task
-	if err := json.Unmarshal(m.Body, &t); err != nil || t.Type != message.TypeTask {
+	if err := json.Unmarshal(m.Body, &t); err != nil {
 		return fmt.Errorf("read a task: %w", err)
+	}
+	if t.Type != message.TypeTask {
+		return fmt.Errorf("read a task: it is a %q", t.Type)
 	}
 	done := completed{ExecutionID: t.Data.ExecutionID, Run: t.Data.Run, Fence: 1, ExecutionETag: t.Data.ExecutionETag}
 	if !h.guarded {

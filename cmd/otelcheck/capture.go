@@ -61,6 +61,8 @@ func (p programs) capture(ctx context.Context, stdout, stderr io.Writer) ([]enve
 	if err := errors.Join(ran, stop()); err != nil {
 		return nil, fmt.Errorf("run the demo through the collector: %w", err)
 	}
+	in.mu.Lock() // the last post may still be on its way
+	defer in.mu.Unlock()
 	return in.all, in.err
 }
 
