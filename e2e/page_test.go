@@ -52,6 +52,7 @@ func TestTheDemosPictureIsTheDrawingArrowByArrow(t *testing.T) {
 		return all.filter(([, a], i) => a.x < 0 || a.x + a.width > svg.viewBox.baseVal.width || all.some(([, c], j) => j > i && a.x < c.x + c.width && c.x < a.x + a.width && a.y < c.y + c.height && c.y < a.y + a.height)).map(([text]) => text); })()`); len(wrong) > 0 {
 		t.Errorf("labels that lie over others, or leave the picture: %q", wrong)
 	}
+	b.legible("the demo")
 	b.shoot("demo")
 }
 
@@ -93,6 +94,10 @@ func (s *system) live() {
 	}
 	if rows := evaluate[int](filtered, `document.querySelectorAll("tr[data-id=seen-live]").length`); rows != 0 {
 		s.t.Error("the filter lets through what comes live")
+	}
+	b.size(390, 900)
+	if hidden := evaluate[[]string](b, `[...document.querySelectorAll("#executions .status")].filter(e => e.getBoundingClientRect().right > innerWidth).map(e => e.closest("tr").dataset.id)`); len(hidden) > 0 {
+		s.t.Errorf("in a narrow window these do not show their state: %q", hidden)
 	}
 	b.shoot("list")
 }
@@ -195,23 +200,31 @@ func (s *system) keyboard() {
 		if unreachable := evaluate[[]string](b, `[...document.querySelectorAll("*")].filter(e => e.scrollWidth > e.clientWidth + 1 && ["auto", "scroll"].includes(getComputedStyle(e).overflowX) && e.tabIndex < 0).map(e => e.className)`); len(unreachable) > 0 {
 			s.t.Errorf("%s: scrolls, and the keyboard cannot get there: %q", path, unreachable)
 		}
-		// WCAG AA: 4.5 to 1, by the relative luminance of text and what is behind it.
-		for _, scheme := range []string{"light", "dark"} {
-			b.scheme(scheme)
-			if faint := evaluate[[]string](b, contrast); len(faint) > 0 {
-				s.t.Errorf("%s, %s: too faint: %q", path, scheme, faint)
-			}
+		b.legible(path)
+	}
+}
+
+// legible: what can be read is distinct enough for everybody: WCAG AA, 4.5 to 1, by the
+// relative luminance of text and what is behind it.
+func (b *browser) legible(name string) {
+	b.t.Helper()
+	for _, scheme := range []string{"light", "dark"} {
+		b.scheme(scheme)
+		if faint := evaluate[[]string](b, contrast); len(faint) > 0 {
+			b.t.Errorf("%s, %s: too faint: %q", name, scheme, faint)
 		}
 	}
+	b.scheme("light")
 }
 
 const contrast = `(() => {
 	const light = c => { const [r, g, b] = c.match(/[\d.]+/g).slice(0, 3).map(v => (v /= 255) <= .03928 ? v / 12.92 : ((v + .055) / 1.055) ** 2.4); return .2126 * r + .7152 * g + .0722 * b; };
-	const behind = e => { for (; e; e = e.parentElement) { const c = getComputedStyle(e).backgroundColor; if (!/rgba\(.*, 0\)|transparent/.test(c)) return c; } return "rgb(255,255,255)"; };
-	return [...document.querySelectorAll("main :is(h1, h2, p, a, dt, dd, td, th, label, button, span, li, summary, caption), nav a")].filter(e => e.checkVisibility() && e.innerText.trim()).filter(e => {
-		const [a, b] = [light(getComputedStyle(e).color), light(behind(e))].sort((x, y) => y - x);
+	const behind = e => { if (e.matches(".lifeline text")) return getComputedStyle(e.previousElementSibling).fill; for (; e; e = e.parentElement) { const c = getComputedStyle(e).backgroundColor; if (!/rgba\(.*, 0\)|transparent/.test(c)) return c; } return "rgb(255,255,255)"; };
+	const ink = e => getComputedStyle(e)[e.matches("svg text") ? "fill" : "color"];
+	return [...document.querySelectorAll("main :is(h1, h2, p, a, dt, dd, td, th, label, button, span, li, summary, caption, svg text), nav a")].filter(e => e.checkVisibility() && e.textContent.trim()).filter(e => {
+		const [a, b] = [light(ink(e)), light(behind(e))].sort((x, y) => y - x);
 		return (a + .05) / (b + .05) < 4.5;
-	}).map(e => e.tagName + " " + e.className + " " + e.innerText.slice(0, 20)).slice(0, 5);
+	}).map(e => e.tagName + " " + e.getAttribute("class") + " " + e.textContent.slice(0, 20)).slice(0, 5);
 })()`
 
 // opens is how soon the page must be there.

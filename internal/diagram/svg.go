@@ -77,7 +77,7 @@ func drawArrow(b *strings.Builder, d Diagram, a Arrow, y, width int) {
 	fmt.Fprintf(b, `<g class="%s" data-number="%d" data-from="%s" data-to="%s" data-mark="%s"><title>%s</title>`, class, a.Number,
 		html.EscapeString(d.Lifelines[a.From].Name), html.EscapeString(d.Lifelines[a.To].Name), a.Mark, html.EscapeString(Sentence(d, a)))
 	if !a.At.IsZero() {
-		fmt.Fprintf(b, `<text class="time" x="8" y="%d">%s</text>`, y+4, a.At.UTC().Format(clock))
+		fmt.Fprintf(b, `<text class="time" x="8" y="%d">%s</text>`, y+4, clock(a.At))
 	}
 	if a.Number == 0 && a.Inferred {
 		label += " (inferred)" // there is no line that could be dotted

@@ -3,6 +3,7 @@ package diagram
 import (
 	"fmt"
 	"strings"
+	"time"
 	"unicode/utf8"
 )
 
@@ -49,12 +50,19 @@ func aside(a Arrow) string {
 		number = fmt.Sprintf("%d.", a.Number)
 	}
 	if !a.At.IsZero() {
-		at = a.At.UTC().Format(clock)
+		at = clock(a.At)
 	}
 	return fmt.Sprintf("%4s %-12s", number, at)
 }
 
-const clock = "15:04:05.000"
+// clock is a time of day. One that stands in whole seconds, as a store's own does, is
+// not made out to be more exact, and then to be before what came before it.
+func clock(t time.Time) string {
+	if t.Nanosecond() == 0 {
+		return t.UTC().Format(time.TimeOnly)
+	}
+	return t.UTC().Format("15:04:05.000")
+}
 
 // words say what a picture in colours shows by them.
 func words(a Arrow) string {

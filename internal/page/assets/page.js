@@ -54,7 +54,7 @@
     badge.className = "status " + e.status.toLowerCase();
     state.append(badge);
     run.className = "number";
-    r.append(head, cell("td", e.type), state, run, cell("td", stamp(e.createdAt)), cell("td", stamp(e.endedAt)), cell("td", e.reason));
+    r.append(head, state, cell("td", e.type), run, cell("td", stamp(e.createdAt)), cell("td", stamp(e.endedAt)), cell("td", e.reason));
     return r;
   }
 
