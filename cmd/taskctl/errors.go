@@ -8,6 +8,8 @@ import (
 	"strings"
 
 	"oneeffect/internal/message"
+
+	"github.com/spf13/cobra"
 )
 
 // Exit codes. They are part of the interface: scripts rely on them.
@@ -61,13 +63,22 @@ func unanswered(err error) bool {
 	return errors.Is(err, message.ErrTransient) || errors.Is(err, message.ErrUnknown) || errors.Is(err, context.DeadlineExceeded)
 }
 
+// mistyped is an error of a command. One that is cobra's own, an argument or a flag that
+// is missing or too many, becomes a mistake with the form of that command.
+func mistyped(c *cobra.Command, err error) error {
+	if _, ok := errors.AsType[*problem](err); ok || err == nil || !c.HasParent() {
+		return err
+	}
+	return usage(err, "give "+c.UseLine()+"; "+c.CommandPath()+" --help says more")
+}
+
 // exit prints an error with what to do next, and turns it into the exit code.
 func (a *app) exit(err error) int {
 	if err == nil {
 		return exitOK
 	}
 	p, ok := errors.AsType[*problem](err)
-	if !ok { // cobra's own: an unknown command, a missing argument
+	if !ok { // cobra's own: an unknown command
 		p = &problem{exitUsage, err, "taskctl --help lists the commands, --help after one its flags"}
 	}
 	paint := painter(a.stderr, a.env)

@@ -32,5 +32,5 @@ func run(ctx context.Context, args []string, env process.Environment, stdout, st
 	root.SetOut(stdout)
 	root.SetErr(stderr)
 	addCompletion(root)
-	return a.exit(root.ExecuteContext(ctx))
+	return a.exit(mistyped(root.ExecuteContextC(ctx)))
 }

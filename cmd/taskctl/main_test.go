@@ -50,6 +50,9 @@ func TestEveryMistakeIsSaidWithWhatToDoNext(t *testing.T) {
 		{args: []string{"nonsense"}, code: exitUsage, want: `unknown command "nonsense"`},
 		{args: []string{"vershon"}, code: exitUsage, want: "version"}, // a suggestion
 		{args: []string{"version", "more"}, code: exitUsage, want: `unknown command "more"`},
+		{args: []string{"timeline"}, code: exitUsage, want: "next: give taskctl timeline ID [flags]; taskctl timeline --help says more"},
+		{args: []string{"get", "82f3", "82f4"}, code: exitUsage, want: "next: give taskctl get ID [flags]; taskctl get --help says more"},
+		{args: []string{"dead-letters", "replay", "82f3"}, code: exitUsage, want: "next: give taskctl dead-letters replay [ID...] [flags]; taskctl dead-letters replay --help says more"},
 		{args: []string{"version", "--nonsense"}, code: exitUsage, want: "unknown flag: --nonsense"},
 		{args: []string{"version", "--output=xml"}, code: exitUsage, want: "give table or json"},
 		{args: []string{"version", "--orchestrator-url=localhost:8080"}, code: exitUsage, want: "give http://host:port"},
