@@ -155,8 +155,9 @@ type Attempt struct {
 	Owner string    `json:"owner"`
 	At    time.Time `json:"at"` // broker time
 	End   string    `json:"end"`
-	Trace string    `json:"trace,omitzero"`       // W3C traceparent of the delivery that was granted, if it is kept
-	Busy  int       `json:"busySeconds,omitzero"` // so long that delivery waited where it was, since it found the claim busy
+	Trace string    `json:"trace,omitzero"`        // W3C traceparent of the delivery that was granted, if it is kept
+	Busy  int       `json:"busySeconds,omitzero"`  // so long that delivery waited where it was, since it found the claim busy
+	Lease int       `json:"leaseSeconds,omitzero"` // if that of the grant after it was another
 }
 
 // EndExpired is the end of an attempt whose claim was taken over.

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"reflect"
+	"slices"
 	"testing"
 	"time"
 
@@ -150,5 +151,28 @@ func TestAttemptsKeepTheFirstAndTheNewest31(t *testing.T) {
 	}
 	if last := c.Attempts[31]; last.Fence != 100 || last.End != "" {
 		t.Errorf("the last is %+v, want fence 100, still open", last)
+	}
+}
+
+// An owner with another lease than the one before it takes over: how long that one's
+// had been stands with its grant, and nowhere else.
+func TestAnEarlierGrantsLeaseIsKeptIfItWasAnother(t *testing.T) {
+	shorter := terms
+	shorter.Lease = 10 * time.Second
+	second, _, _ := claim.Take(held(), time.Hour, asking(), "worker/2", terms)
+	third, _, _ := claim.Take(&second, time.Hour, asking(), "worker/3", shorter)
+	fourth, v, _ := claim.Take(&third, time.Hour, asking(), "worker/4", terms)
+	if v.Kind != claim.Granted {
+		t.Fatal(v.Kind)
+	}
+	var kept []int
+	for _, a := range fourth.Attempts {
+		kept = append(kept, a.Lease)
+	}
+	if want := []int{0, 300, 10, 0}; !slices.Equal(kept, want) || fourth.LeaseSeconds != 300 {
+		t.Errorf("leases %v and %d, want %v and 300", kept, fourth.LeaseSeconds, want)
+	}
+	if second.Attempts[1].Lease != 0 {
+		t.Error("what was read is changed")
 	}
 }

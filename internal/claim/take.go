@@ -156,6 +156,9 @@ func first(ask Ask, owner string, now time.Time, t Terms) Claim {
 func takeOver(old Claim, ask Ask, owner string, now time.Time, t Terms) Claim {
 	next := old
 	next.ended(EndExpired) // or "released", or "failed", where that is noted already
+	if n := len(next.Attempts); n > 0 && old.LeaseSeconds != t.leaseSeconds() {
+		next.Attempts[n-1].Lease = old.LeaseSeconds
+	}
 	next.Owner, next.Fence = owner, old.Fence+1
 	next.Run = max(old.Run, ask.Run)
 	next.Keyed = old.Keyed && ask.Keyed

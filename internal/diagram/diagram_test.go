@@ -185,6 +185,31 @@ func waited(fence int64, end string) diagram.Moment {
 	return m
 }
 
+// The claim says how long the newest grant's lease is; the first one's may have been
+// another, and the picture says that one's.
+func TestTheLeaseOfTheFirstGrantIsItsOwn(t *testing.T) { // G1
+	for name, test := range map[string]struct {
+		leases []int // of the grants, as far as they are noted
+		want   string
+	}{
+		"all alike":       {[]int{0, 0, 0}, "lease 5 min"},
+		"another":         {[]int{10, 0, 0}, "lease 10 s"},
+		"as of the next":  {[]int{0, 10, 0}, "lease 10 s"},
+		"both are others": {[]int{20, 10, 0}, "lease 20 s"},
+	} {
+		line := drawn()
+		line.Entries = nil
+		for i, lease := range test.leases {
+			m := grant(int64(i+1), claim.EndExpired)
+			m.LeaseSeconds = lease
+			line.Entries = append(line.Entries, m)
+		}
+		if label := diagram.Of(line).Arrows[1].Label; label != "claim 82f3 · IN_PROGRESS · "+test.want {
+			t.Errorf("%s: %q, want %s", name, label, test.want)
+		}
+	}
+}
+
 // Text that fits on neither side of its mark stands above it, and neither lies over the
 // other.
 func TestARemarkAndItsMarkAreBothSeen(t *testing.T) {

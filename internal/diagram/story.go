@@ -180,7 +180,13 @@ func (s *story) lease(m Moment) string {
 	if s.t.Claim == nil || m.Fence != 1 {
 		return ""
 	}
-	return " · lease " + duration(time.Duration(s.t.Claim.LeaseSeconds)*time.Second)
+	lease := s.t.Claim.LeaseSeconds
+	for _, later := range slices.Backward(s.t.Entries) {
+		if later.Source == FromClaim && later.LeaseSeconds > 0 {
+			lease = later.LeaseSeconds // of this grant, and of those after it that say nothing else
+		}
+	}
+	return " · lease " + duration(time.Duration(lease)*time.Second)
 }
 
 // busy remarks on what a delivery had found before it was granted.
@@ -234,18 +240,15 @@ func (s *story) ended(w who, m Moment, newest bool) {
 		s.called(w, true)
 		s.add(w, claims, Arrow{Label: "mark COMPLETED" + detail("result", s.resultOf(m)), Mark: Success})
 		s.add(w, broker, Arrow{Reply: true, Label: "TaskCompleted · complete message"})
-	case m.End == claim.EndExpired && s.refused(m.Fence):
-		s.called(w, false)
-		s.add(w, w, Arrow{Label: "recorded no result before its lease ended", Mark: Expired})
 	case m.End == claim.EndExpired:
 		s.called(w, false)
-		s.add(w, w, Arrow{Label: "stopped before recording a result", Mark: Crash, Inferred: true})
+		s.silent(w, m)
 	case m.End == "released":
 		s.add(w, claims, Arrow{Label: "release " + s.id + " · for another attempt" + s.until(newest)})
 	case failed && newest && s.t.Claim.Fence > m.Fence:
 		// Whoever found it failed it, under a fence that nobody was granted.
 		s.called(w, false)
-		s.add(w, w, Arrow{Label: "stopped before recording a result", Mark: Crash, Inferred: true})
+		s.silent(w, m)
 		by := s.finder()
 		s.add(by, claims, Arrow{Label: "read IN_PROGRESS, nobody's any more → FAILED · " + reason, Mark: Failure})
 	case failed:
@@ -257,6 +260,15 @@ func (s *story) ended(w who, m Moment, newest bool) {
 	case newest:
 		s.open(w)
 	}
+}
+
+// silent draws the end of a grant that its owner has not written.
+func (s *story) silent(w who, m Moment) {
+	if s.refused(m.Fence) {
+		s.add(w, w, Arrow{Label: "recorded no result before its lease ended", Mark: Expired})
+		return
+	}
+	s.add(w, w, Arrow{Label: "stopped before recording a result", Mark: Crash, Inferred: true})
 }
 
 // finder is who has written the claim's newest version without a grant: a worker, or

@@ -87,8 +87,10 @@ type Moment struct {
 	Owner  string           `json:"owner,omitzero"` // of the claim: pod / process / grant
 	End    string           `json:"end,omitzero"`   // of the claim: how the grant ended
 	// Of the claim: so long its delivery had found the claim busy before, and waited.
-	BusySeconds int    `json:"busySeconds,omitzero"`
-	Detail      string `json:"detail,omitzero"`
+	BusySeconds int `json:"busySeconds,omitzero"`
+	// Of the claim: its lease, if that of the grant after it was another.
+	LeaseSeconds int    `json:"leaseSeconds,omitzero"`
+	Detail       string `json:"detail,omitzero"`
 }
 
 // Where a moment comes from.

@@ -145,7 +145,7 @@ func before(a claim.Attempt, n execution.Note) bool {
 }
 
 func granted(a claim.Attempt) diagram.Moment {
-	return diagram.Moment{At: a.At, Source: diagram.FromClaim, What: "granted", Fence: a.Fence, Owner: a.Owner, End: a.End, BusySeconds: a.Busy}
+	return diagram.Moment{At: a.At, Source: diagram.FromClaim, What: "granted", Fence: a.Fence, Owner: a.Owner, End: a.End, BusySeconds: a.Busy, LeaseSeconds: a.Lease}
 }
 
 // traceID is the second part of a W3C traceparent.
