@@ -14,17 +14,12 @@ import (
 // What following the change feed is bounded by.
 const (
 	followPage     = 500
-	followPause    = 50 * time.Millisecond // from a page of news to the next
-	followBackoff  = 30 * time.Second      // the longest wait after failures
-	followClockOff = 5 * time.Minute       // by which the feed begins earlier than the index: clocks differ
+	followBackoff  = 30 * time.Second // the longest wait after failures
+	followClockOff = 5 * time.Minute  // by which the feed begins earlier than the index: clocks differ
 )
 
 // Follow keeps the index of the newest executions, until ctx ends. A store that is
 // not there is waited for; what it has forgotten meanwhile is begun anew.
-//
-// While there is news it pauses after every page, so that what changes all the time is
-// read a few times a second and not change by change, and an outbox entry that lives
-// for some milliseconds is mostly not read at all.
 func (o *Orchestrator) Follow(ctx context.Context) error {
 	var f following
 	f.restart(o)
@@ -36,7 +31,7 @@ func (o *Orchestrator) Follow(ctx context.Context) error {
 		case <-ctx.Done():
 			return nil
 		}
-		end, news, err := f.step(ctx, o)
+		end, err := f.step(ctx, o)
 		switch {
 		case ctx.Err() != nil:
 			return nil
@@ -54,10 +49,8 @@ func (o *Orchestrator) Follow(ctx context.Context) error {
 			}
 			failures = 0
 			wait.Reset(o.FollowPeriod)
-		case news:
-			wait.Reset(min(followPause, o.FollowPeriod))
 		default:
-			wait.Reset(0) // it has not caught up yet
+			wait.Reset(0)
 		}
 	}
 }
@@ -80,19 +73,19 @@ func (f *following) restart(o *Orchestrator) {
 	o.index.begin(floor)
 }
 
-// step takes in one page. end is whether that was all, and news whether the index was
-// as new as the store before: what changed until it was, was told to nobody.
-func (f *following) step(ctx context.Context, o *Orchestrator) (end, news bool, err error) {
+// step takes in one page; end is whether that was all. What changed before the index
+// was as new as the store was told to nobody.
+func (f *following) step(ctx context.Context, o *Orchestrator) (end bool, err error) {
 	page, next, end, err := o.Views.Changed(ctx, f.since, f.after, followPage)
 	if err != nil {
-		return false, false, fmt.Errorf("read the change feed: %w", err)
+		return false, fmt.Errorf("read the change feed: %w", err)
 	}
 	f.after = next
-	if news = o.index.apply(page); news && len(page) > 0 && o.Changed != nil {
+	if o.index.apply(page) && len(page) > 0 && o.Changed != nil {
 		o.Changed(page)
 	}
 	if end && o.index.caughtUp(time.Now().UTC()) && o.Changed != nil {
 		o.Changed(nil)
 	}
-	return end, news, nil
+	return end, nil
 }

@@ -244,41 +244,6 @@ func TestTheIndexIsBoundedAndHoldsTheNewest(t *testing.T) {
 	})
 }
 
-// busy is a change feed that was read to its end once and never will be again.
-type busy struct {
-	million
-	reads []time.Time
-}
-
-func (b *busy) Changed(context.Context, time.Time, string, int) ([]execution.Summary, string, bool, error) {
-	b.reads = append(b.reads, time.Now())
-	if n := len(b.reads); n == 4 || n > 1000 {
-		return nil, "", true, nil
-	}
-	return []execution.Summary{{ExecutionID: "e", Type: "t", Status: execution.Running, Run: len(b.reads), CreatedAt: b.reads[0]}}, "", false, nil
-}
-
-func TestAStoreThatChangesAllTheTimeIsReadAFewTimesASecond(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		views := &busy{}
-		o := &orchestrator.Orchestrator{Views: views, FollowPeriod: time.Second, FollowWindow: time.Hour, Log: slog.New(slog.DiscardHandler)}
-		ctx, cancel := context.WithCancel(t.Context())
-		ended := make(chan error, 1)
-		go func() { ended <- o.Follow(ctx) }()
-		time.Sleep(3*time.Second - time.Millisecond)
-		cancel()
-		if err := <-ended; err != nil {
-			t.Error(err)
-		}
-		if waited := views.reads[3].Sub(views.reads[0]); waited > 0 {
-			t.Errorf("until it had caught up it has waited %v", waited)
-		}
-		if n := len(views.reads) - 4; n != 40 { // in two seconds, after the one that the end of the feed is left alone for
-			t.Errorf("%d pages were read in two seconds of changes, want 40", n)
-		}
-	})
-}
-
 func BenchmarkNewest(b *testing.B) {
 	views := &million{read: make(chan struct{})}
 	o := &orchestrator.Orchestrator{Views: views, FollowPeriod: time.Millisecond, FollowWindow: time.Hour, Log: slog.New(slog.DiscardHandler)}
