@@ -63,13 +63,13 @@ func crash(ctx context.Context, bin string, args []string, stdout, stderr io.Wri
 	if err != nil {
 		return err
 	}
-	d := &drill{bin: bin, folder: folder, keep: *keep, out: stdout, record: record}
-	d.run(ctx, chosen, *parallel)
-	return errors.Join(d.closeRecord(), d.conclude(ctx, len(chosen)))
+	r := &crashing{bin: bin, folder: folder, keep: *keep, out: stdout, record: record}
+	r.run(ctx, chosen, *parallel)
+	return errors.Join(r.closeRecord(), r.conclude(ctx, len(chosen)))
 }
 
-// drill is one run of the matrix.
-type drill struct {
+// crashing is one run of the matrix at work.
+type crashing struct {
 	bin    string
 	folder string
 	keep   bool
@@ -94,13 +94,13 @@ type verdict struct {
 func (v verdict) passed() bool { return v.err == nil && same(v.saw, v.cell.want) }
 
 // run plays cells, so many at a time, until all are played or ctx ends.
-func (d *drill) run(ctx context.Context, chosen []cell, parallel int) {
+func (r *crashing) run(ctx context.Context, chosen []cell, parallel int) {
 	work := make(chan cell)
 	var players sync.WaitGroup
 	for range min(parallel, len(chosen)) {
 		players.Go(func() {
 			for c := range work {
-				d.tell(d.play(ctx, c))
+				r.tell(r.play(ctx, c))
 			}
 		})
 	}
@@ -120,21 +120,21 @@ func (d *drill) run(ctx context.Context, chosen []cell, parallel int) {
 var notInNames = regexp.MustCompile(`[^A-Za-z0-9]+`)
 
 // play runs one cell and ends all of its processes, whatever becomes of it.
-func (d *drill) play(ctx context.Context, c cell) verdict {
+func (r *crashing) play(ctx context.Context, c cell) verdict {
 	started := time.Now()
 	name := strings.Trim(notInNames.ReplaceAllString(c.name(), "-"), "-")
-	v := verdict{cell: c, dir: filepath.Join(d.folder, name)}
+	v := verdict{cell: c, dir: filepath.Join(r.folder, name)}
 	if v.err = os.MkdirAll(v.dir, 0o755); v.err != nil {
 		return v
 	}
 	bounded, cancel := context.WithTimeoutCause(ctx, cellBound, fmt.Errorf("a cell is bounded to %v", cellBound))
 	defer cancel()
-	s := d.stage(c, v.dir)
+	s := r.stage(c, v.dir)
 	defer s.leave()
 	v.saw, v.err = s.play(bounded)
 	v.took = time.Since(started)
 	v.fields = s.fields(v.saw, v.err)
-	if !v.passed() || d.keep {
+	if !v.passed() || r.keep {
 		kept, cancel := context.WithTimeout(context.WithoutCancel(ctx), 5*time.Second)
 		defer cancel()
 		v.err = errors.Join(v.err, s.keepEvents(kept))
@@ -146,42 +146,42 @@ func (d *drill) play(ctx context.Context, c cell) verdict {
 
 // stage is where a cell is played. Its emulators are its own, and so its names can be
 // those of every other cell.
-func (d *drill) stage(c cell, dir string) *stage {
-	return &stage{system: &system{bin: d.bin, dir: dir}, cell: c, id: "cell-1", events: &controller{}}
+func (r *crashing) stage(c cell, dir string) *stage {
+	return &stage{system: &system{bin: r.bin, dir: dir}, cell: c, id: "cell-1", events: &controller{}}
 }
 
 // tell prints what became of a cell.
-func (d *drill) tell(v verdict) {
-	if d.record != nil {
-		v.err = errors.Join(v.err, d.record.Append(v.record())) // what is not recorded has not been shown
+func (r *crashing) tell(v verdict) {
+	if r.record != nil {
+		v.err = errors.Join(v.err, r.record.Append(v.record())) // what is not recorded has not been shown
 	}
-	d.mu.Lock()
-	defer d.mu.Unlock()
+	r.mu.Lock()
+	defer r.mu.Unlock()
 	if v.passed() {
-		d.passed++
-		fmt.Fprintf(d.out, "cell %s (%.1f s) passed\n", v.cell.name(), v.took.Seconds())
+		r.passed++
+		fmt.Fprintf(r.out, "cell %s (%.1f s) passed\n", v.cell.name(), v.took.Seconds())
 		return
 	}
-	fmt.Fprintf(d.out, "cell %s (%.1f s) FAILED\n  row   %s\n  want  %s\n", v.cell.name(), v.took.Seconds(), v.cell.row, v.cell.want)
+	fmt.Fprintf(r.out, "cell %s (%.1f s) FAILED\n  row   %s\n  want  %s\n", v.cell.name(), v.took.Seconds(), v.cell.row, v.cell.want)
 	if v.err != nil {
-		fmt.Fprintf(d.out, "  saw   %s\n", strings.ReplaceAll(v.err.Error(), "\n", "\n        "))
+		fmt.Fprintf(r.out, "  saw   %s\n", strings.ReplaceAll(v.err.Error(), "\n", "\n        "))
 	} else {
-		fmt.Fprintf(d.out, "  saw   %s\n", v.saw)
+		fmt.Fprintf(r.out, "  saw   %s\n", v.saw)
 	}
-	fmt.Fprintf(d.out, "  logs, events and rules are in %s\n", v.dir)
+	fmt.Fprintf(r.out, "  logs, events and rules are in %s\n", v.dir)
 }
 
 // closeRecord ends the evidence, writes its page, and tells the head of its chain, which
 // proves nothing to anybody who was not told.
-func (d *drill) closeRecord() error {
-	if d.record == nil {
+func (r *crashing) closeRecord() error {
+	if r.record == nil {
 		return nil
 	}
-	head, err := d.record.Close()
+	head, err := r.record.Close()
 	if err != nil {
 		return err
 	}
-	report, err := proof.Verify(d.record.Dir(), head)
+	report, err := proof.Verify(r.record.Dir(), head)
 	if err != nil {
 		return err
 	}
@@ -192,27 +192,27 @@ func (d *drill) closeRecord() error {
 	if err := proof.WritePage(&page, report, time.Now()); err != nil {
 		return err
 	}
-	path := filepath.Join(d.record.Dir(), proof.PageFile)
+	path := filepath.Join(r.record.Dir(), proof.PageFile)
 	if err := os.WriteFile(path, page.Bytes(), 0o640); err != nil {
 		return fmt.Errorf("write the page: %w", err)
 	}
-	fmt.Fprintf(d.out, "page %s\nhead %s (keep it where nobody who can write the records can: taskctl evidence verify --head)\n", path, head)
+	fmt.Fprintf(r.out, "page %s\nhead %s (keep it where nobody who can write the records can: taskctl evidence verify --head)\n", path, head)
 	return nil
 }
 
 // conclude prints the sum. What has not been played has failed.
-func (d *drill) conclude(ctx context.Context, wanted int) error {
-	failed := wanted - d.passed
-	fmt.Fprintf(d.out, "crash: %d cells, %d passed, %d failed\n", wanted, d.passed, failed)
+func (r *crashing) conclude(ctx context.Context, wanted int) error {
+	failed := wanted - r.passed
+	fmt.Fprintf(r.out, "crash: %d cells, %d passed, %d failed\n", wanted, r.passed, failed)
 	switch {
 	case ctx.Err() != nil:
 		return errors.New("stopped before all cells were played")
 	case failed > 0:
-		return fmt.Errorf("%d of %d cells failed; their logs are in %s", failed, wanted, d.folder)
-	case !d.keep:
-		return os.RemoveAll(d.folder)
+		return fmt.Errorf("%d of %d cells failed; their logs are in %s", failed, wanted, r.folder)
+	case !r.keep:
+		return os.RemoveAll(r.folder)
 	}
-	fmt.Fprintf(d.out, "logs are in %s\n", d.folder)
+	fmt.Fprintf(r.out, "logs are in %s\n", r.folder)
 	return nil
 }
 

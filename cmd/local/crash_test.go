@@ -59,8 +59,8 @@ func TestSomeCellsOfTheMatrix(t *testing.T) {
 // alone plays one cell, with nothing of it left behind.
 func alone(t *testing.T, bin string, c cell) verdict {
 	t.Helper()
-	d := &drill{bin: bin, folder: t.TempDir()}
-	return d.play(t.Context(), c)
+	r := &crashing{bin: bin, folder: t.TempDir()}
+	return r.play(t.Context(), c)
 }
 
 // called is the cell of a name.
@@ -159,8 +159,8 @@ func brokenWorker(t *testing.T, good string, broken map[string][2]string) string
 func TestNoProcessIsLeftBehind(t *testing.T) {
 	t.Parallel()
 	ctx, cancel := context.WithCancel(t.Context())
-	d := &drill{bin: programs(t), folder: t.TempDir()}
-	s := d.stage(called(t, "claim held, nothing sent downstream / keyless / paused"), d.folder)
+	r := &crashing{bin: programs(t), folder: t.TempDir()}
+	s := r.stage(called(t, "claim held, nothing sent downstream / keyless / paused"), r.folder)
 	defer s.leave()
 	if err := errors.Join(s.prepare(ctx), s.begin(ctx), s.arrive(ctx), s.victim.stopped()); err != nil {
 		t.Fatal(err)

@@ -40,8 +40,8 @@ var drillRule = scaleRule{target: 8, most: 8, cooldown: loadGrace, settle: 5 * t
 // scaler has looked.
 const takeoverBound = max(loadLock, loadLease+loadMargin+time.Second) + max(loadBusy, time.Second) + drillPoll
 
-// scaling scales workers out and in, first with SIGTERM and then with SIGKILL.
-func scaling(ctx context.Context, bin string, args []string, stdout, stderr io.Writer) error {
+// drill scales workers out and in, first with SIGTERM and then with SIGKILL.
+func drill(ctx context.Context, bin string, args []string, stdout, stderr io.Writer) error {
 	flags := flag.NewFlagSet("local drill", flag.ContinueOnError)
 	flags.SetOutput(stderr)
 	if err := flags.Parse(args); err != nil {
@@ -51,13 +51,13 @@ func scaling(ctx context.Context, bin string, args []string, stdout, stderr io.W
 		return fmt.Errorf("%q: local drill takes nothing", flags.Arg(0))
 	}
 	return withCrew(ctx, bin, func(c *crew) error {
-		d := &scaled{crew: c, out: stdout, started: time.Now()}
+		d := &drilling{crew: c, out: stdout, started: time.Now()}
 		return d.run(ctx)
 	})
 }
 
-// scaled is the drill at work.
-type scaled struct {
+// drilling is a drill at work.
+type drilling struct {
 	*crew
 	out       io.Writer
 	started   time.Time
@@ -78,7 +78,7 @@ type round struct {
 	evict  int // busy workers that are still to be killed at the peak
 }
 
-func (d *scaled) run(ctx context.Context) error {
+func (d *drilling) run(ctx context.Context) error {
 	var err error
 	if d.queue, err = servicebus.Manage(servicebus.Options{ConnectionString: d.connectionString(), ApplicationID: "local"}); err != nil {
 		return err
@@ -95,7 +95,7 @@ func (d *scaled) run(ctx context.Context) error {
 }
 
 // rounds are all of them. Whoever was asked to end has ended afterwards.
-func (d *scaled) rounds(ctx context.Context) error {
+func (d *drilling) rounds(ctx context.Context) error {
 	defer d.stopping.Wait()
 	for _, r := range []*round{{signal: syscall.SIGTERM}, {signal: syscall.SIGKILL, evict: evictions}} {
 		if err := d.play(ctx, r); err != nil {
@@ -107,7 +107,7 @@ func (d *scaled) rounds(ctx context.Context) error {
 
 // play is one round. It ends when the scaler has taken the last worker away and every
 // task is over.
-func (d *scaled) play(ctx context.Context, r *round) error {
+func (d *drilling) play(ctx context.Context, r *round) error {
 	ctx, cancel := context.WithTimeoutCause(ctx, drillBound, fmt.Errorf("a round of the drill is bounded to %v", drillBound))
 	defer cancel()
 	load, running := errgroup.WithContext(ctx)
@@ -147,7 +147,7 @@ func (d *scaled) play(ctx context.Context, r *round) error {
 }
 
 // load submits a burst, and then one by one.
-func (d *scaled) load(ctx context.Context) error {
+func (d *drilling) load(ctx context.Context) error {
 	requests, running := errgroup.WithContext(ctx)
 	requests.SetLimit(submitting)
 	one := func() {
@@ -172,7 +172,7 @@ func (d *scaled) load(ctx context.Context) error {
 }
 
 // scale is one look at the queue, and what follows from it.
-func (d *scaled) scale(ctx context.Context, r *round) error {
+func (d *drilling) scale(ctx context.Context, r *round) error {
 	bounded, cancel := context.WithTimeout(ctx, lengthBound)
 	defer cancel()
 	length, err := d.queue.Active(bounded, message.Tasks)
@@ -204,7 +204,7 @@ func (d *scaled) scale(ctx context.Context, r *round) error {
 
 // dismiss has the worker go that has most to do: the worst choice, and nothing keeps a
 // scaler from making it.
-func (d *scaled) dismiss(by syscall.Signal) string {
+func (d *drilling) dismiss(by syscall.Signal) string {
 	held := d.tally.busy()
 	slices.SortStableFunc(d.running, func(a, b *child) int { return held[a.name] - held[b.name] })
 	last := len(d.running) - 1
@@ -234,7 +234,7 @@ func signalName(s syscall.Signal) string {
 }
 
 // conclude counts, and measures.
-func (d *scaled) conclude(ctx context.Context) error {
+func (d *drilling) conclude(ctx context.Context) error {
 	counted, err := d.count(ctx)
 	if err != nil {
 		return err
@@ -253,7 +253,7 @@ func (d *scaled) conclude(ctx context.Context) error {
 }
 
 // measured says how long takeovers took, and whether each was within its bound.
-func (d *scaled) measured() (line string, err error) {
+func (d *drilling) measured() (line string, err error) {
 	all := slices.SortedFunc(slices.Values(d.tally.takeovers), func(a, b takeover) int { return int(a.took - b.took) })
 	if len(all) == 0 {
 		return "no takeover", errors.New("nobody was killed while it held a claim: nothing was measured")

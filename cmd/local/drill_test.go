@@ -74,7 +74,7 @@ func TestATakeoverBeyondItsBoundFailsTheDrill(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			var out strings.Builder
-			d := &scaled{crew: &crew{tally: newTally()}, out: &out}
+			d := &drilling{crew: &crew{tally: newTally()}, out: &out}
 			for _, took := range test.took {
 				d.tally.takeovers = append(d.tally.takeovers, takeover{took: took})
 			}

@@ -69,7 +69,7 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 	case "soak":
 		return soak(ctx, bin, args[1:], stdout, stderr)
 	case "drill":
-		return scaling(ctx, bin, args[1:], stdout, stderr)
+		return drill(ctx, bin, args[1:], stdout, stderr)
 	}
 	return fmt.Errorf("%q is no command: %s", args[0], usage)
 }

@@ -23,8 +23,8 @@ func TestTheZombieDrillSeesAFencedWriteAndOneEffect(t *testing.T) { // C4
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			d := &drill{bin: bin, folder: t.TempDir()}
-			s := d.stage(called(t, "claim sent, answer lost / keyed / alive"), d.folder) // a whole system; the cell is not played
+			r := &crashing{bin: bin, folder: t.TempDir()}
+			s := r.stage(called(t, "claim sent, answer lost / keyed / alive"), r.folder) // a whole system; the cell is not played
 			defer s.leave()
 			if err := s.prepare(t.Context()); err != nil {
 				t.Fatal(err)
