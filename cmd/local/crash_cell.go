@@ -3,7 +3,6 @@ package main
 import (
 	"context"
 	_ "embed"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"net/http"
@@ -14,9 +13,7 @@ import (
 	"time"
 
 	"oneeffect/internal/claim"
-	"oneeffect/internal/cosmos"
 	"oneeffect/internal/message"
-	"oneeffect/internal/servicebus"
 )
 
 // The settings of the matrix: five minutes as twenty seconds and less, every
@@ -56,11 +53,10 @@ const (
 // stage is one cell at work: processes of its own, emulators of its own.
 type stage struct {
 	*system
+	links
 	cell   cell
 	id     string // of the execution; of a projector: the sku
 	events *controller
-	store  *cosmos.Database
-	bus    *servicebus.Client
 
 	victim    *child
 	held      bool   // the rule of the crash point holds what comes to it
@@ -72,11 +68,10 @@ type stage struct {
 // play runs the cell and says what there was to be counted. An error is a cell that
 // did not come to its end.
 func (s *stage) play(ctx context.Context) (outcome, error) {
+	defer s.disconnect(ctx)
 	if err := s.prepare(ctx); err != nil {
 		return outcome{}, fmt.Errorf("prepare: %w", err)
 	}
-	defer s.store.Close()
-	defer func() { _ = s.bus.Close(context.WithoutCancel(ctx)) }()
 	for _, step := range []struct {
 		what string
 		do   func(context.Context) error
@@ -106,11 +101,7 @@ func (s *stage) prepare(ctx context.Context) error {
 		return err
 	}
 	s.events.address = s.control
-	if s.store, err = s.database(ctx); err != nil {
-		return err
-	}
-	if s.bus, err = s.system.bus(); err != nil {
-		s.store.Close()
+	if err := s.connect(ctx, s.system); err != nil {
 		return err
 	}
 	programs := []string{"orchestrator", "worker"}
@@ -355,5 +346,5 @@ func (s *stage) keepEvents(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	return errors.Join(os.WriteFile(filepath.Join(s.dir, "events.jsonl"), log, 0o600), os.WriteFile(filepath.Join(s.dir, "rules.json"), json.RawMessage(states), 0o600))
+	return errors.Join(os.WriteFile(filepath.Join(s.dir, "events.jsonl"), log, 0o600), os.WriteFile(filepath.Join(s.dir, "rules.json"), states, 0o600))
 }

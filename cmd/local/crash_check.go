@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"fmt"
+	"reflect"
 	"slices"
 	"time"
 
@@ -120,5 +121,5 @@ func (s *stage) stocked(ctx context.Context) (outcome, error) {
 func same(a, b outcome) bool {
 	dead := slices.Equal(a.DeadLetters, b.DeadLetters)
 	a.DeadLetters, b.DeadLetters = nil, nil
-	return dead && fmt.Sprint(a) == fmt.Sprint(b)
+	return dead && reflect.DeepEqual(a, b)
 }

@@ -18,28 +18,34 @@ import (
 func unsettled(events []event) []string {
 	open := map[string]bool{}
 	for _, e := range events {
-		if e.Service != "servicebus" || e.Entity != message.Tasks && !strings.Contains(e.Entity, "/subscriptions/") {
-			continue
+		came, gone := cameAndGone(e)
+		if came != "" {
+			open[came] = true
 		}
-		lies := fmt.Sprintf("%s in %s, number %d", e.Key, e.Entity, e.Sequence)
-		waits := fmt.Sprintf("%s in %s, scheduled", e.Key, e.Entity)
-		switch e.Kind {
-		case "enqueued":
-			open[lies] = true
-		case "scheduled":
-			open[waits] = true
-		case "activated": // under a new number
-			delete(open, waits)
-			open[lies] = true
-		case "settled":
-			if e.Disposition == "completed" || e.Disposition == "dead-lettered" {
-				delete(open, lies)
-			}
-		case "dead-lettered":
-			delete(open, lies)
-		}
+		delete(open, gone)
 	}
 	return slices.Sorted(maps.Keys(open))
+}
+
+// cameAndGone names the message that there is to be dealt with since an event of the broker,
+// and the one that there is no more; either is empty if there is none.
+func cameAndGone(e event) (came, gone string) {
+	if e.Service != "servicebus" || e.Entity != message.Tasks && !strings.Contains(e.Entity, "/subscriptions/") {
+		return "", ""
+	}
+	lies := fmt.Sprintf("%s in %s, number %d", e.Key, e.Entity, e.Sequence)
+	waits := fmt.Sprintf("%s in %s, scheduled", e.Key, e.Entity)
+	switch {
+	case e.Kind == "enqueued":
+		return lies, ""
+	case e.Kind == "scheduled":
+		return waits, ""
+	case e.Kind == "activated": // under a new number
+		return lies, waits
+	case e.Kind == "dead-lettered", e.Kind == "settled" && (e.Disposition == "completed" || e.Disposition == "dead-lettered"):
+		return "", lies
+	}
+	return "", ""
 }
 
 // buried are the reasons of an entity's dead letters, in their order.

@@ -14,9 +14,7 @@ import (
 	"time"
 
 	"oneeffect/internal/claim"
-	"oneeffect/internal/cosmos"
 	"oneeffect/internal/execution"
-	"oneeffect/internal/servicebus"
 )
 
 // The demo's own settings: the diagram's five minutes as five seconds and less,
@@ -96,6 +94,7 @@ func demo(ctx context.Context, bin string, args []string, stdout, stderr io.Writ
 // demonstration is the demo and what it has learned so far.
 type demonstration struct {
 	*system
+	links
 	out      io.Writer
 	lie      string
 	entra    bool
@@ -103,8 +102,6 @@ type demonstration struct {
 	keep     bool
 	started  time.Time
 	events   *controller
-	store    *cosmos.Database
-	bus      *servicebus.Client
 	worker1  *child
 	handlers string
 
@@ -118,11 +115,10 @@ type demonstration struct {
 func (d *demonstration) perform(ctx context.Context) error {
 	bounded, cancel := context.WithTimeoutCause(ctx, demoBound, fmt.Errorf("the demo is bounded to %v", demoBound))
 	defer cancel()
+	defer d.disconnect(ctx)
 	if err := d.prepare(bounded); err != nil {
 		return err
 	}
-	defer d.store.Close()
-	defer func() { _ = d.bus.Close(context.WithoutCancel(bounded)) }()
 
 	observed := 0
 	for i, a := range arrows {
@@ -172,16 +168,13 @@ func (d *demonstration) prepare(ctx context.Context) error {
 			return err
 		}
 	}
-	var err error
-	if d.store, err = d.database(ctx); err != nil {
-		return err
-	}
-	if d.bus, err = d.system.bus(); err != nil {
+	if err := d.connect(ctx, d.system); err != nil {
 		return err
 	}
 	if err := d.orchestrator(ctx, d.at(ctx, usualAPI), demoOrchestrator...); err != nil {
 		return err
 	}
+	var err error
 	if d.worker1, err = d.worker(ctx, worker1, d.handlers, demoWorker...); err != nil {
 		return err
 	}

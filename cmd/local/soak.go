@@ -128,7 +128,7 @@ func (s *soaking) soak(ctx context.Context) error {
 	}
 	bounded, cancel := context.WithTimeoutCause(ctx, drainBound, fmt.Errorf("the last tasks were not over %v after the load", drainBound))
 	defer cancel()
-	err := s.tally.drained(bounded, 0)
+	err := s.tally.drained(bounded)
 	if err != nil && ctx.Err() == nil {
 		fmt.Fprintf(s.out, "soak: %v\n", err) // they are counted as lost
 		return nil

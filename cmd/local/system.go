@@ -3,7 +3,6 @@ package main
 import (
 	"cmp"
 	"context"
-	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -135,8 +134,34 @@ func (s *system) database(ctx context.Context) (*cosmos.Database, error) {
 	return db, nil
 }
 
-func (s *system) bus() (*servicebus.Client, error) {
-	return servicebus.Dial(servicebus.Options{ConnectionString: s.connectionString(), ApplicationID: "local"})
+// links are how this program itself reaches store and broker.
+type links struct {
+	store *cosmos.Database
+	bus   *servicebus.Client
+}
+
+// connect makes all of them. What there is until an error is for disconnect, too.
+func (l *links) connect(ctx context.Context, s *system) (err error) {
+	if l.store, err = s.database(ctx); err != nil {
+		return err
+	}
+	l.bus, err = servicebus.Dial(servicebus.Options{ConnectionString: s.connectionString(), ApplicationID: "local"})
+	return err
+}
+
+// closeBound is how long a broker is told that a connection to it ends.
+const closeBound = 5 * time.Second
+
+// disconnect ends what links there are, also when ctx has ended.
+func (l *links) disconnect(ctx context.Context) {
+	if l.store != nil {
+		l.store.Close()
+	}
+	if l.bus != nil {
+		bounded, cancel := context.WithTimeout(context.WithoutCancel(ctx), closeBound)
+		defer cancel()
+		_ = l.bus.Close(bounded) // the connection ends with the emulators at the latest
+	}
 }
 
 // stop ends everything: all at the same time, but the emulators last, so that
@@ -187,7 +212,7 @@ func logFolder(path string) (string, error) {
 		return os.MkdirTemp("", "oneeffect-")
 	}
 	if err := os.MkdirAll(path, 0o755); err != nil {
-		return "", errors.Join(errors.New("make the folder for logs"), err)
+		return "", fmt.Errorf("make the folder for logs: %w", err)
 	}
 	return path, nil
 }

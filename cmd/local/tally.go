@@ -92,13 +92,13 @@ func (t *tally) left() int {
 	return t.pending
 }
 
-// drained waits until every job is over, or at most so many are not.
-func (t *tally) drained(ctx context.Context, atMost int) error {
+// drained waits until every job is over.
+func (t *tally) drained(ctx context.Context) error {
 	for {
 		t.mu.Lock()
 		left, changed := t.pending, t.changed
 		t.mu.Unlock()
-		if left <= atMost {
+		if left == 0 {
 			return nil
 		}
 		select {
@@ -196,42 +196,19 @@ func (t *tally) apply(e event, j *job) {
 	}
 }
 
-// move follows a message, as unsettled does.
+// move follows a message.
 func (t *tally) move(e event, j *job) {
-	if e.Entity != message.Tasks && !strings.Contains(e.Entity, "/subscriptions/") {
-		return
+	came, gone := cameAndGone(e)
+	if came != "" && t.open[came] == nil {
+		t.open[came] = j
+		j.open++
 	}
-	lies := fmt.Sprintf("%s in %s, number %d", e.Key, e.Entity, e.Sequence)
-	waits := fmt.Sprintf("%s in %s, scheduled", e.Key, e.Entity)
-	put := func(m string) {
-		if t.open[m] == nil {
-			t.open[m] = j
-			j.open++
-		}
+	if t.open[gone] != nil {
+		delete(t.open, gone)
+		j.open--
 	}
-	gone := func(m string) {
-		if t.open[m] != nil {
-			delete(t.open, m)
-			j.open--
-		}
-	}
-	switch e.Kind {
-	case "enqueued":
-		put(lies)
-	case "scheduled":
-		put(waits)
-	case "activated":
-		put(lies)
-		gone(waits)
-	case "dead-lettered":
-		gone(lies)
-		if e.Entity == message.Tasks {
-			j.reason = e.Reason
-		}
-	case "settled":
-		if e.Disposition == "completed" || e.Disposition == "dead-lettered" {
-			gone(lies)
-		}
+	if e.Kind == "dead-lettered" && e.Entity == message.Tasks {
+		j.reason = e.Reason
 	}
 }
 

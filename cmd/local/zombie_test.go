@@ -26,11 +26,10 @@ func TestTheZombieDrillSeesAFencedWriteAndOneEffect(t *testing.T) { // C4
 			r := &crashing{bin: bin, folder: t.TempDir()}
 			s := r.stage(called(t, "claim sent, answer lost / keyed / alive"), r.folder) // a whole system; the cell is not played
 			defer s.leave()
+			defer s.disconnect(t.Context())
 			if err := s.prepare(t.Context()); err != nil {
 				t.Fatal(err)
 			}
-			defer s.store.Close()
-			defer func() { _ = s.bus.Close(t.Context()) }()
 			if test.off != "" {
 				if err := s.events.switchOff(t.Context(), test.off); err != nil {
 					t.Fatal(err)
