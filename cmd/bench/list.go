@@ -175,11 +175,11 @@ func (s *site) pour(ctx context.Context, conn io.Writer, unanswered chan<- struc
 
 // write is one request to create an execution.
 func (s *site) write(out io.Writer, id string, at time.Time) error {
-	print, err := claim.Fingerprint(taskType, []byte(payload))
+	fingerprint, err := claim.Fingerprint(taskType, []byte(payload))
 	if err != nil {
 		return err
 	}
-	document, err := json.Marshal(execution.New(id, taskType, []byte(payload), print, at))
+	document, err := json.Marshal(execution.New(id, taskType, []byte(payload), fingerprint, at))
 	if err != nil {
 		return err
 	}

@@ -10,13 +10,12 @@ func leases() []Relation {
 	return []Relation{
 		{"H1", "a lock lasts as long as the service allows, and is renewed three times while it lasts", func(c *check, t terms) {
 			const refused = "the service refuses the entity"
-			locks := t.entities
-			for _, e := range locks {
+			for _, e := range t.entities {
 				c.atLeast(e.lock, lasting(5*time.Second), refused)
 				c.atMost(e.lock, lasting(5*time.Minute), refused)
 			}
 			for i, p := range t.processes {
-				c.atMost(p.renewal, locks[i].lock.third(), "one slow renewal loses the lock")
+				c.atMost(p.renewal, t.entities[i].lock.third(), "one slow renewal loses the lock")
 			}
 		}},
 		{"H2", "a challenger waits for what the store's clock may be wrong by", func(c *check, t terms) {

@@ -164,9 +164,9 @@ func (c *check) is(s amount, on bool, otherwise string) {
 }
 
 // only makes clauses that matter only where a switch is on, or off.
-func (c *check) only(words string, s amount, on bool, make func()) {
+func (c *check) only(words string, s amount, on bool, clauses func()) {
 	c.when, c.missing, c.applies = words+": ", s.missing, len(s.missing) > 0 || (s.value != 0) == on
-	make()
+	clauses()
 	c.when, c.missing, c.applies = "", nil, true
 }
 

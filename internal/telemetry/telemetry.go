@@ -216,9 +216,9 @@ func (p *Providers) logs(ctx context.Context, who *resource.Resource) error {
 }
 
 // Shutdown sends what is buffered and ends the providers, within Options.Flush.
-// It keeps the values of ctx and not its cancellation: a
-// program flushes while it is being stopped. The signals are flushed side by
-// side, so that one dead endpoint does not eat the time of the others.
+// It keeps the values of ctx and not its cancellation: a program flushes while it
+// is being stopped. The signals are flushed side by side, so that one dead endpoint
+// does not eat the time of the others.
 func (p Providers) Shutdown(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), p.flush)
 	defer cancel()
