@@ -244,7 +244,7 @@ func (h *byHand) guard(ctx context.Context, t task, done *completed) error {
 	done.ResultRef, done.ResultDigest = location, digest(value)
 	c.Status, c.W = claim.Completed, claim.Nonce()
 	c.Result = &claim.Result{Ref: location, Digest: done.ResultDigest, Value: value}
-	c.Attempts[0].End = "completed"
+	c.Attempts[0].End = claim.EndCompleted
 	if err := write(); err != nil {
 		return fmt.Errorf("complete the claim: %w", err)
 	}

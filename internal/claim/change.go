@@ -27,7 +27,7 @@ func Keeping(step string, r message.StepResult) func(*Claim) {
 func Completing(r Result) func(*Claim) {
 	return func(c *Claim) {
 		c.Status, c.Result = Completed, &r
-		c.ended("completed")
+		c.ended(EndCompleted)
 	}
 }
 
@@ -35,7 +35,7 @@ func Completing(r Result) func(*Claim) {
 func Failing(f Failure) func(*Claim) {
 	return func(c *Claim) {
 		c.Status, c.Failure = Failed, &f
-		c.ended("failed: " + f.Reason)
+		c.ended(EndFailed + f.Reason)
 	}
 }
 
@@ -48,7 +48,7 @@ func Releasing(notBefore time.Time, counted bool) func(*Claim) {
 		if counted {
 			c.Answered++
 		}
-		c.ended("released")
+		c.ended(EndReleased)
 	}
 }
 

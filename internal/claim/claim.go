@@ -153,15 +153,23 @@ type Failure struct {
 type Attempt struct {
 	Fence int64     `json:"fence"`
 	Owner string    `json:"owner"`
-	At    time.Time `json:"at"` // broker time
-	End   string    `json:"end"`
+	At    time.Time `json:"at"`                    // broker time
+	End   string    `json:"end"`                   // how, once it has: EndCompleted, EndReleased and so on
 	Trace string    `json:"trace,omitzero"`        // W3C traceparent of the delivery that was granted, if it is kept
 	Busy  int       `json:"busySeconds,omitzero"`  // so long that delivery waited where it was, since it found the claim busy
 	Lease int       `json:"leaseSeconds,omitzero"` // if that of the grant after it was another
 }
 
-// EndExpired is the end of an attempt whose claim was taken over.
-const EndExpired = "lease expired"
+// The ends of attempts; one that has none is under way. Of a failed one the reason
+// follows.
+const (
+	EndCompleted = "completed"
+	EndReleased  = "released"
+	EndExpired   = "lease expired" // and the claim was taken over
+	EndCancelled = "cancelled"
+	EndResolved  = "resolved" // by an operator: no worker's grant
+	EndFailed    = "failed: "
+)
 
 // maxAttemptsKept bounds the record: the first grant and the newest 31.
 const maxAttemptsKept = 32

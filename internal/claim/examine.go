@@ -75,7 +75,7 @@ func Examine(stands *Claim, age time.Duration, l Look, owner string, t Terms) (n
 		next = *stands
 		next.Fence++
 	}
-	next.ended("failed: " + failure.Reason)
+	next.ended(EndFailed + failure.Reason)
 	next.Status, next.Run, next.Failure, next.Owner = Failed, l.Run, failure, owner
 	next.Released, next.NotBefore, next.TTL = false, time.Time{}, t.ttl()
 	return next, FoundOver, true
@@ -108,7 +108,7 @@ func Withdraw(stands *Claim, age time.Duration, l Look, owner string, t Terms) (
 			LeaseSeconds: t.leaseSeconds(), FirstCallAt: l.Now, TTL: t.ttl(), Version: 1,
 		}
 		next.began(Attempt{Fence: next.Fence, Owner: next.Owner, At: l.Now})
-		next.ended("cancelled")
+		next.ended(EndCancelled)
 		return next, true
 	}
 	old := *stands
@@ -117,7 +117,7 @@ func Withdraw(stands *Claim, age time.Duration, l Look, owner string, t Terms) (
 		return old, false
 	}
 	next = old
-	next.ended("cancelled")
+	next.ended(EndCancelled)
 	next.Status, next.Fence, next.Owner, next.TTL = Cancelled, old.Fence+1, owner, t.ttl()
 	next.Released, next.NotBefore = false, time.Time{}
 	return next, true
@@ -138,7 +138,7 @@ func Resolve(stands Claim, run int, r Result, owner string, t Terms) (next Claim
 	next = stands
 	next.Status, next.Result, next.Failure = Completed, &r, nil
 	next.Fence, next.Owner, next.TTL = stands.Fence+1, owner, t.ttl()
-	next.Attempts = append(next.Attempts[:len(next.Attempts):len(next.Attempts)], Attempt{Fence: next.Fence, Owner: owner, End: "resolved"})
+	next.Attempts = append(next.Attempts[:len(next.Attempts):len(next.Attempts)], Attempt{Fence: next.Fence, Owner: owner, End: EndResolved})
 	return next, true, nil
 }
 

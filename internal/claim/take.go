@@ -155,7 +155,7 @@ func first(ask Ask, owner string, now time.Time, t Terms) Claim {
 // firstCallAt is the downstream's, not the grant's.
 func takeOver(old Claim, ask Ask, owner string, now time.Time, t Terms) Claim {
 	next := old
-	next.ended(EndExpired) // or "released", or "failed", where that is noted already
+	next.ended(EndExpired) // or EndReleased, or EndFailed, where that is noted already
 	if n := len(next.Attempts); n > 0 && old.LeaseSeconds != t.leaseSeconds() {
 		next.Attempts[n-1].Lease = old.LeaseSeconds
 	}
@@ -193,7 +193,7 @@ func reopen(old Claim, ask Ask, owner string, now time.Time, t Terms) Claim {
 
 func fail(old Claim, owner string, f Failure, t Terms) Claim {
 	next := old
-	next.ended("failed: " + f.Reason)
+	next.ended(EndFailed + f.Reason)
 	next.Status, next.Failure = Failed, &f
 	next.Owner, next.Fence = owner, old.Fence+1
 	next.Released, next.NotBefore = false, time.Time{}

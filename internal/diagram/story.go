@@ -134,12 +134,12 @@ const maxName = 40
 // became of it.
 func (s *story) granted(i int, m Moment) {
 	switch {
-	case m.End == "resolved":
+	case m.End == claim.EndResolved:
 		s.byOperator(i, "resolved")
 		s.add(orchestrator, claims, Arrow{At: m.At, Label: fmt.Sprintf("claim FAILED → COMPLETED · fence %d", m.Fence), Mark: Decision})
 		s.before = &m
 		return
-	case m.End == "cancelled" && s.before == nil && strings.HasPrefix(m.Owner, "orchestrator"):
+	case m.End == claim.EndCancelled && s.before == nil && strings.HasPrefix(m.Owner, "orchestrator"):
 		s.add(orchestrator, claims, Arrow{At: m.At, Label: "claim CANCELLED, so that a late message finds it", Mark: Decision})
 		s.before = &m
 		return
@@ -152,10 +152,10 @@ func (s *story) granted(i int, m Moment) {
 		case b.End == claim.EndExpired:
 			deliver.Label, deliver.Mark = "lock expired · redeliver "+s.id, Expired
 			take.Label = fmt.Sprintf("read %s → IN_PROGRESS, lease stale · take over, fence %d", s.id, m.Fence)
-		case b.End == "released":
+		case b.End == claim.EndReleased:
 			deliver.Label = "deliver " + s.id + " again"
 			take.Label = fmt.Sprintf("read %s → released · IN_PROGRESS, fence %d", s.id, m.Fence)
-		case strings.HasPrefix(b.End, "failed"):
+		case strings.HasPrefix(b.End, claim.EndFailed):
 			deliver.Label = "deliver " + s.id + " · another run"
 			take.Label = fmt.Sprintf("read %s → FAILED, of an earlier run · IN_PROGRESS, fence %d", s.id, m.Fence)
 		default:
@@ -195,7 +195,7 @@ func (s *story) busy(m Moment) {
 		return
 	}
 	label := fmt.Sprintf("busy: the lease stood for another %s, and nothing ran", seconds(int64(m.BusySeconds)))
-	if b := s.before; b != nil && b.End == "released" {
+	if b := s.before; b != nil && b.End == claim.EndReleased {
 		label = fmt.Sprintf("busy: released, not before its time, which was %s away", seconds(int64(m.BusySeconds)))
 	}
 	s.steps = append(s.steps, step{from: claims, to: claims, Arrow: Arrow{Label: label, Mark: Busy}, remark: true})
@@ -234,16 +234,16 @@ func (s *story) last(i int) bool {
 // ended draws what became of a grant. What an operator resolved since is the claim's
 // newest grant, so of those before it only their ends are known.
 func (s *story) ended(w who, m Moment, newest bool) {
-	reason, failed := strings.CutPrefix(m.End, "failed: ")
+	reason, failed := strings.CutPrefix(m.End, claim.EndFailed)
 	switch {
-	case m.End == "completed":
+	case m.End == claim.EndCompleted:
 		s.called(w, true)
 		s.add(w, claims, Arrow{Label: "mark COMPLETED" + detail("result", s.resultOf(m)), Mark: Success})
 		s.add(w, broker, Arrow{Reply: true, Label: "TaskCompleted · complete message"})
 	case m.End == claim.EndExpired:
 		s.called(w, false)
 		s.silent(w, m)
-	case m.End == "released":
+	case m.End == claim.EndReleased:
 		s.add(w, claims, Arrow{Label: "release " + s.id + " · for another attempt" + s.until(newest)})
 	case failed && newest && s.t.Claim.Fence > m.Fence:
 		// Whoever found it failed it, under a fence that nobody was granted.
@@ -255,7 +255,7 @@ func (s *story) ended(w who, m Moment, newest bool) {
 		s.failedCall(w, reason)
 		s.add(w, claims, Arrow{Label: "mark FAILED · " + reason, Mark: Failure})
 		s.add(w, broker, Arrow{Reply: true, Label: "TaskFailed · dead-letter message", Mark: Failure})
-	case m.End == "cancelled":
+	case m.End == claim.EndCancelled:
 		s.add(orchestrator, claims, Arrow{Label: "claim CANCELLED: nobody has called", Mark: Decision})
 	case newest:
 		s.open(w)
