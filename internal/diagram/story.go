@@ -1,8 +1,8 @@
 package diagram
 
 import (
-	"cmp"
 	"fmt"
+	"maps"
 	"slices"
 	"strconv"
 	"strings"
@@ -162,6 +162,7 @@ func (s *story) granted(i int, m Moment) {
 			deliver.Label = "deliver " + s.id + " again"
 			take.Label = fmt.Sprintf("claim %s · IN_PROGRESS, fence %d", s.id, m.Fence)
 		}
+		// One fence alone may be that of whoever failed the run before: it was no grant.
 		if left := m.Fence - b.Fence - 1; left > 1 {
 			s.remark(claims, time.Time{}, strconv.FormatInt(left, 10)+" grants in between are not kept")
 		}
@@ -249,8 +250,7 @@ func (s *story) ended(w who, m Moment, newest bool) {
 		// Whoever found it failed it, under a fence that nobody was granted.
 		s.called(w, false)
 		s.silent(w, m)
-		by := s.finder()
-		s.add(by, claims, Arrow{Label: "read IN_PROGRESS, nobody's any more → FAILED · " + reason, Mark: Failure})
+		s.add(s.finder(), claims, Arrow{Label: "read IN_PROGRESS, nobody's any more → FAILED · " + reason, Mark: Failure})
 	case failed:
 		s.failedCall(w, reason)
 		s.add(w, claims, Arrow{Label: "mark FAILED · " + reason, Mark: Failure})
@@ -295,7 +295,7 @@ func (s *story) called(w who, sure bool) {
 	reply := "applied"
 	if c != nil {
 		reply += detail("", c.ResultRef)
-		for _, name := range sorted(c.Steps) {
+		for _, name := range slices.Sorted(maps.Keys(c.Steps)) {
 			reply += " · " + name + " " + c.Steps[name]
 		}
 	}
@@ -375,15 +375,6 @@ func detail(what, text string) string {
 		return " · " + text
 	}
 	return " · " + what + " " + text
-}
-
-func sorted(m map[string]string) []string {
-	names := make([]string, 0, len(m))
-	for name := range m {
-		names = append(names, name)
-	}
-	slices.SortFunc(names, cmp.Compare[string])
-	return names
 }
 
 func times(n int) string {
