@@ -102,7 +102,9 @@ func newByHand(s *site, slots int, guarded bool, t telemetry.Providers) (*byHand
 func (h *byHand) more() int { return 0 }
 
 func (h *byHand) close(ctx context.Context) error {
-	err := h.bus.Close(context.WithoutCancel(ctx))
+	ctx, cancel := closing(ctx)
+	defer cancel()
+	err := h.bus.Close(ctx)
 	h.store.Close()
 	h.http.CloseIdleConnections()
 	return err
@@ -146,7 +148,9 @@ func (h *byHand) run(ctx context.Context, n int) (time.Duration, error) {
 	}
 	running.Wait()
 	took := time.Duration(settled.Load())
-	return took, errors.Join(context.Cause(ctx), receiver.Close(context.WithoutCancel(ctx)))
+	bounded, cancel := closing(ctx)
+	defer cancel()
+	return took, errors.Join(context.Cause(ctx), receiver.Close(bounded))
 }
 
 // takeFree takes what is free, at least one and at most n.

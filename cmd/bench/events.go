@@ -120,7 +120,11 @@ func (s *stream) fill(ctx context.Context, n int) error {
 	if err != nil {
 		return fmt.Errorf("make a sender: %w", err)
 	}
-	defer sender.Close(context.WithoutCancel(ctx))
+	defer func() {
+		bounded, cancel := closing(ctx)
+		defer cancel()
+		_ = sender.Close(bounded) // every batch is answered, and its connection ends with the site
+	}()
 	size, sku := 200, func(sent int) int { return sent % s.skus }
 	if s.bySession {
 		size = (n + s.skus - 1) / s.skus
@@ -246,7 +250,5 @@ func (p *projection) handle(ctx context.Context, d message.Delivery) message.Set
 }
 
 func (p *projection) close(ctx context.Context) error {
-	err := p.out.ServiceBus.Close(context.WithoutCancel(ctx))
-	p.out.Cosmos.Close()
-	return err
+	return p.out.Close(ctx, closeBound)
 }

@@ -158,7 +158,8 @@ func (p *product) handle(ctx context.Context, d message.Delivery) message.Settle
 }
 
 func (p *product) close(ctx context.Context) error {
-	ctx = context.WithoutCancel(ctx)
+	ctx, cancel := closing(ctx)
+	defer cancel()
 	err := errors.Join(p.worker.Wait(ctx), p.out.ServiceBus.Close(ctx), p.traces(ctx))
 	p.out.Cosmos.Close()
 	p.transport.CloseIdleConnections()

@@ -86,7 +86,17 @@ func (b *bench) newSite(ctx context.Context, name string, flags ...string) (s *s
 }
 
 func (s *site) close(ctx context.Context) error {
-	return errors.Join(s.bus.Close(context.WithoutCancel(ctx)), s.server.Stop())
+	ctx, cancel := closing(ctx)
+	defer cancel()
+	return errors.Join(s.bus.Close(ctx), s.server.Stop())
+}
+
+// closeBound is how long what was measured may take to end. It has nothing left to do.
+const closeBound = 30 * time.Second
+
+// closing is for what ends also when the measurement was stopped.
+func closing(ctx context.Context) (context.Context, context.CancelFunc) {
+	return context.WithTimeout(context.WithoutCancel(ctx), closeBound)
 }
 
 func (s *site) connectionString() string {
