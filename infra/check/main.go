@@ -10,6 +10,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"flag"
 	"fmt"
 	"io"
@@ -21,9 +22,15 @@ import (
 	"oneeffect/infra/check/agree"
 )
 
+// bound is of the whole check, with whatever programs it runs: at first they have much
+// to build and to download.
+const bound = 15 * time.Minute
+
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
 	defer stop()
+	ctx, cancel := context.WithTimeoutCause(ctx, bound, fmt.Errorf("the check is bounded to %v", bound))
+	defer cancel()
 	root := flag.String("root", "../..", "the repository")
 	flag.Parse()
 	problems, err := run(ctx, *root, os.Stdout)
@@ -65,7 +72,7 @@ func run(ctx context.Context, root string, stdout io.Writer) (int, error) {
 	} {
 		start, files, problems := time.Now(), len(r.files), len(r.problems)
 		if err := part.check(ctx, stdout); err != nil {
-			return 0, fmt.Errorf("%s: %w", part.name, err)
+			return 0, fmt.Errorf("%s: %w", part.name, errors.Join(err, context.Cause(ctx)))
 		}
 		fmt.Fprintf(stdout, "%s: %d more files, %d problems, %.1f s\n", part.name, len(r.files)-files, len(r.problems)-problems, time.Since(start).Seconds())
 	}

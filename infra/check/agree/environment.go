@@ -7,8 +7,8 @@ import (
 	"strings"
 )
 
-// variables that processes know besides those of their flags: the platform's, the
-// SDKs', Go's.
+// known are the variables that processes know besides those of their flags: the
+// platform's, the SDKs', Go's.
 var known = regexp.MustCompile(`^(AZURE_TOKEN_CREDENTIALS|AZURE_CLIENT_ID|SERVICEBUS_CONNECTION_STRING|COSMOS_KEY|OIDC_CLIENT_SECRET|GOMEMLIMIT|OTEL_[A-Z_]+)$`)
 
 var placeholder = regexp.MustCompile(`\$\{([A-Z_]+)\}`)

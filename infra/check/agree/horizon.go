@@ -1,6 +1,7 @@
 package agree
 
 import (
+	"slices"
 	"strconv"
 	"time"
 )
@@ -40,21 +41,7 @@ func (w *world) horizonOf(t *target) (group, error) {
 	if err != nil {
 		return nil, err
 	}
-	of := func(name, queue string) group {
-		e := entities[name]
-		g := group{}
-		for field, key := range map[string]string{"Lock": "lockDuration", "TTL": "defaultMessageTimeToLive", "DuplicateWindow": "duplicateDetectionHistoryTimeWindow"} {
-			if d, err := iso(e[key]); err == nil {
-				g[field] = set{file + ": " + key + " of " + name, d}
-			}
-		}
-		g["MaxDelivery"] = set{file + ": maxDeliveryCount of " + name, number(e["maxDeliveryCount"])}
-		g["DeadLetter"] = set{file + ": deadLetteringOnMessageExpiration of " + name, e["deadLetteringOnMessageExpiration"] == "true"}
-		if queue != "" {
-			g["MaxMessage"] = set{"the size of a message", 256 << 10} // of Standard, and of the emulators
-		}
-		return g
-	}
+	of := func(name string) group { return entitySettings(file, name, entities[name]) }
 	duration := func(p *process, flag string) set {
 		_, name := w.setting(p, flag)
 		return set{p.target.file + ": " + name + " of " + p.name, w.lasting(p, flag)}
@@ -77,17 +64,19 @@ func (w *world) horizonOf(t *target) (group, error) {
 			"ContainerApps": set{"Container Apps", t.file == appsFile},
 		}
 	}
-	settings := group{
-		"Tasks":        of(w.listened("worker"), w.code.Facts.Queue),
-		"Events":       of(w.listened("orchestrator"), ""),
-		"Reservations": of(w.listened("projector"), ""),
+	return group{
+		"Tasks": with(of(w.listened("worker")), group{
+			"MaxMessage": set{"the size of a message", 256 << 10}, // of Standard, and of the emulators
+		}),
+		"Events":       of(w.listened("orchestrator")),
+		"Reservations": of(w.listened("projector")),
 		"Official":     set{"the official emulator", t.file == composeFile},
 		"Worker": with(common(worker), group{
 			"Lease": duration(worker, "lease"), "OwnerMargin": duration(worker, "owner-margin"), "ChallengerMargin": duration(worker, "challenger-margin"),
 			"BusyWait": duration(worker, "busy-wait"), "Buffered": set{"the wait for a slot", time.Duration(0)},
 			"PublishTimeout": duration(worker, "publish-timeout"), "KeyMargin": duration(worker, "key-margin"), "Keep": duration(worker, "keep"),
 			"MaxAttempts": count(worker, "max-attempts"),
-			"Renewal":     w.renewal(worker),
+			"Renewal":     w.renewal(worker), "Cooldown": set{t.file + ": the cooldown of worker", worker.cooldown()},
 		}),
 		"Orchestrator": with(common(orchestrator), group{
 			"SendTimeout": duration(orchestrator, "send-timeout"), "RelayAge": duration(orchestrator, "relay-age"), "RelayPeriod": duration(orchestrator, "relay-period"),
@@ -101,17 +90,28 @@ func (w *world) horizonOf(t *target) (group, error) {
 			"KeepReceipts": duration(projector, "keep-receipts"), "ReplayAge": duration(projector, "reservation-replay-age"), "WebhookRetry": duration(projector, "webhook-retry"),
 		}),
 		"Store": w.storeSettings(t),
+	}, nil
+}
+
+// cooldown is how long whoever scales a process waits at least.
+func (p *process) cooldown() time.Duration {
+	if len(p.cooldowns) == 0 {
+		return 24 * time.Hour // nobody scales here
 	}
-	cooldown := worker.cooldowns
-	if len(cooldown) == 0 {
-		cooldown = []time.Duration{24 * time.Hour} // nobody scales here
+	return slices.Min(p.cooldowns)
+}
+
+func entitySettings(file, name string, e entity) group {
+	g := group{
+		"MaxDelivery": set{file + ": maxDeliveryCount of " + name, number(e["maxDeliveryCount"])},
+		"DeadLetter":  set{file + ": deadLetteringOnMessageExpiration of " + name, e["deadLetteringOnMessageExpiration"] == "true"},
 	}
-	for _, c := range cooldown {
-		if first, ok := settings["Worker"].(group)["Cooldown"].(set); !ok || c < first.Value.(time.Duration) {
-			settings["Worker"].(group)["Cooldown"] = set{t.file + ": the cooldown of worker", c}
+	for field, key := range map[string]string{"Lock": "lockDuration", "TTL": "defaultMessageTimeToLive", "DuplicateWindow": "duplicateDetectionHistoryTimeWindow"} {
+		if d, err := iso(e[key]); err == nil {
+			g[field] = set{file + ": " + key + " of " + name, d}
 		}
 	}
-	return settings, nil
+	return g
 }
 
 func with(a, b group) group {

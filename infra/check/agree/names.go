@@ -21,6 +21,7 @@ var (
 	goVersion = regexp.MustCompile(`go-version: "([0-9.]+)"`)
 	stamped   = regexp.MustCompile(`-X oneeffect/([a-z/]+)\.([a-z]+)=`)
 	built     = regexp.MustCompile(`\./((?:cmd/)?[a-z]+)\b`)
+	collector = regexp.MustCompile(`image: '?(\S*opentelemetry-collector\S*?)'?\n`)
 )
 
 // images: who names an image names one that the Dockerfile makes.
@@ -47,9 +48,12 @@ func (w *world) images() error {
 			}
 		}
 	}
-	if err := w.services(made); err != nil {
-		return err
-	}
+	w.programs(dockerfile)
+	return w.services(made)
+}
+
+// programs: the Dockerfile stamps and builds what there is, with the Go of the workflows.
+func (w *world) programs(dockerfile string) {
 	if m := stamped.FindStringSubmatch(dockerfile); m == nil || !strings.Contains(w.text(m[1]), "var "+m[2]+" string") {
 		w.problem("Dockerfile", "the version is stamped nowhere: %v", m)
 	}
@@ -68,7 +72,10 @@ func (w *world) images() error {
 			}
 		}
 	}
-	collector := regexp.MustCompile(`image: '?(\S*opentelemetry-collector\S*?)'?\n`)
+}
+
+// collectors: both targets run the collector that was verified, and send to where it listens.
+func (w *world) collectors() error {
 	var images []string
 	for _, name := range []string{appsFile, azure + "/collector.yaml"} {
 		if m := collector.FindStringSubmatch(w.tree[name]); m != nil {

@@ -118,7 +118,7 @@ func Check(tree Tree, code Code, overlays map[string][]byte) ([]Problem, error) 
 	}
 	for _, step := range []func() error{
 		w.readTargets, w.entities, w.containers, w.accounts, w.roles, w.scalerRoles, w.processes, w.alike, w.memory, w.ports, w.identities, w.scaling,
-		w.emulators, w.images, w.modules, w.parameters, w.names, w.horizons,
+		w.emulators, w.images, w.collectors, w.modules, w.parameters, w.names, w.horizons,
 	} {
 		if err := step(); err != nil {
 			return nil, err
