@@ -147,6 +147,35 @@ func TestAllThreeSignalsArriveOverHTTPWhenOnlyAnEndpointIsSet(t *testing.T) {
 	}
 }
 
+// Measurements are not asked whether they are exemplars unless somebody wants some.
+func TestThereAreExemplarsIfTheirFilterIsChosen(t *testing.T) {
+	for filter, want := range map[string]int{"": 0, "always_off": 0, "trace_based": 1} {
+		receiver := newCollector()
+		server := httptest.NewServer(receiver)
+		defer server.Close()
+		p, err := Start(t.Context(), Options{Service: "worker", Getenv: environment(t, map[string]string{
+			"OTEL_EXPORTER_OTLP_ENDPOINT": server.URL, "OTEL_LOGS_EXPORTER": "none", "OTEL_METRICS_EXEMPLAR_FILTER": filter,
+		})})
+		if err != nil {
+			t.Fatalf("start: %v", err)
+		}
+		ctx, span := p.Traces.Tracer("test").Start(t.Context(), "process tasks")
+		count, err := p.Metrics.Meter("test").Int64Counter("oneeffect.fenced")
+		if err != nil {
+			t.Fatalf("make a counter: %v", err)
+		}
+		count.Add(ctx, 1)
+		span.End()
+		if err := p.Shutdown(t.Context()); err != nil {
+			t.Fatalf("shut down: %v", err)
+		}
+		point := received(t, receiver.metrics).GetResourceMetrics()[0].GetScopeMetrics()[0].GetMetrics()[0].GetSum().GetDataPoints()[0]
+		if got := len(point.GetExemplars()); got != want {
+			t.Errorf("filter %q: %d exemplars, want %d", filter, got, want)
+		}
+	}
+}
+
 func TestASpanArrivesOverGRPC(t *testing.T) {
 	receiver := newCollector()
 	listener, err := net.Listen("tcp", "127.0.0.1:0")

@@ -15,7 +15,8 @@
 // <SIGNAL> is TRACES, METRICS or LOGS. The exporters are otlp, console and
 // none, and prometheus for metrics. Protocol (grpc or http/protobuf), headers,
 // TLS, sampler, batch sizes and resource attributes are the SDK's own
-// variables and mean here what they mean everywhere.
+// variables and mean here what they mean everywhere. So is the filter of
+// exemplars, but that it is always_off unless it is set.
 package telemetry
 
 import (
@@ -38,6 +39,7 @@ import (
 	"go.opentelemetry.io/otel/propagation"
 	sdklog "go.opentelemetry.io/otel/sdk/log"
 	sdkmetric "go.opentelemetry.io/otel/sdk/metric"
+	"go.opentelemetry.io/otel/sdk/metric/exemplar"
 	"go.opentelemetry.io/otel/sdk/resource"
 	sdktrace "go.opentelemetry.io/otel/sdk/trace"
 	semconv "go.opentelemetry.io/otel/semconv/v1.43.0"
@@ -93,7 +95,13 @@ func Start(ctx context.Context, o Options) (Providers, error) {
 	signals := []struct {
 		name string
 		on   func(context.Context, *resource.Resource) error
-	}{{"TRACES", p.traces}, {"METRICS", p.metrics}, {"LOGS", p.logs}}
+	}{
+		{"TRACES", p.traces},
+		{"METRICS", func(ctx context.Context, who *resource.Resource) error {
+			return p.metrics(ctx, who, o.Getenv(exemplarFilter) != "")
+		}},
+		{"LOGS", p.logs},
+	}
 
 	exporters := make([]string, len(signals))
 	errs := make([]error, len(signals))
@@ -195,12 +203,22 @@ func (p *Providers) traces(ctx context.Context, who *resource.Resource) error {
 	return nil
 }
 
-func (p *Providers) metrics(ctx context.Context, who *resource.Resource) error {
+// exemplarFilter is the SDK's variable for what measurements are kept with their trace.
+const exemplarFilter = "OTEL_METRICS_EXEMPLAR_FILTER"
+
+// metrics makes the provider of metrics. Every measurement would be asked whether it is
+// an exemplar; Application Insights has no place for one, so that none is unless the
+// filter is chosen.
+func (p *Providers) metrics(ctx context.Context, who *resource.Resource, filterChosen bool) error {
 	reader, err := autoexport.NewMetricReader(ctx)
 	if err != nil {
 		return err
 	}
-	sdk := sdkmetric.NewMeterProvider(sdkmetric.WithReader(reader), sdkmetric.WithResource(who))
+	options := []sdkmetric.Option{sdkmetric.WithReader(reader), sdkmetric.WithResource(who)}
+	if !filterChosen {
+		options = append(options, sdkmetric.WithExemplarFilter(exemplar.AlwaysOffFilter))
+	}
+	sdk := sdkmetric.NewMeterProvider(options...)
 	p.Metrics, p.stops = sdk, append(p.stops, sdk.Shutdown)
 	return nil
 }
