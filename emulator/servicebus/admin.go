@@ -223,6 +223,7 @@ func (q *adminRequest) operation() string {
 	return "admin-read"
 }
 
+// apply does what a client that may manage asks for. A change is answered when it has ended the links that it ends (D4).
 func (q *adminRequest) apply() (answer, error) {
 	if !q.mayManage {
 		return q.unauthorized()

@@ -117,6 +117,7 @@ func (a *audience) wait(g *group) {
 	}
 }
 
+// forget tells those who settle that the links of a group are ended.
 func (a *audience) forget(g *group) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -124,7 +125,7 @@ func (a *audience) forget(g *group) {
 	close(g.ended)
 }
 
-// detachChanged ends a link whose entity has changed, in the service's words.
+// detachChanged ends a link whose entity has changed.
 func (c *connection) detachChanged(l *amqp.Link) {
 	if c.server.hub.Off("servicebus.change-detaches") {
 		return
@@ -132,6 +133,7 @@ func (c *connection) detachChanged(l *amqp.Link) {
 	c.detach(l, entityChanged(l))
 }
 
+// entityChanged is the error of a link to an entity that is not what it was, in the service's words.
 func entityChanged(l *amqp.Link) *amqp.Error {
 	code, what := "publisher", "sender"
 	if l.Outgoing() {

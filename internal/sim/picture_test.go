@@ -56,16 +56,22 @@ func diverted(w *world) *tracetest.SpanRecorder {
 	return recorder
 }
 
+// drawn is the picture of 82f3 by what the API tells of it.
+func (w *world) drawn() picture.Diagram {
+	w.t.Helper()
+	var line picture.Timeline
+	if err := json.Unmarshal([]byte(w.looked(w.api.API(), "/v1/executions/82f3/timeline", "application/json")), &line); err != nil {
+		w.t.Fatal(err)
+	}
+	return picture.Of(line)
+}
+
 // What stands in the store after such a run, and in the memory of the orchestrator that
 // saw it, is enough for all of it to be seen, as SVG and as text (G1).
 func TestEverythingThatWentWrongIsInThePictureOfARun(t *testing.T) {
 	story(t, func(t *testing.T, w *world) {
 		diverted(w)
-		var line picture.Timeline
-		if err := json.Unmarshal([]byte(w.looked(w.api.API(), "/v1/executions/82f3/timeline", "application/json")), &line); err != nil {
-			t.Fatal(err)
-		}
-		drawn := picture.Of(line)
+		drawn := w.drawn()
 		svg := picture.SVG(drawn)
 		wide, narrow := picture.Text(drawn, 0), picture.Text(drawn, 40)
 		for name, mark := range map[string]struct{ svg, says, text string }{
@@ -118,11 +124,7 @@ func shutOut(w *world) {
 func TestAWriteThatWasRefusedIsInThePictureOfARun(t *testing.T) {
 	story(t, func(t *testing.T, w *world) {
 		shutOut(w)
-		var line picture.Timeline
-		if err := json.Unmarshal([]byte(w.looked(w.api.API(), "/v1/executions/82f3/timeline", "application/json")), &line); err != nil {
-			t.Fatal(err)
-		}
-		text := picture.Text(picture.Of(line), 40)
+		text := picture.Text(w.drawn(), 40)
 		for _, want := range []string{
 			"worker-1: recorded no result before its lease ended [expired]", "worker-1 → Idempotency store: write under fence 1 → refused: it is another's by now [fenced]",
 			"worker-1 → Service Bus: TaskCompleted again · complete message [duplicate]", "Cosmos DB → Orchestrator: already COMPLETED → no-op, message settled [duplicate]",

@@ -18,7 +18,7 @@ import (
 // each attempt over HTTP is not made: it has names that no backend reads any more,
 // and what it says stands in the operation's span.
 func (p Providers) Azure() tracing.Provider {
-	if made, is := p.Traces.(sparing); is && made.off {
+	if p.untraced() {
 		return tracing.Provider{}
 	}
 	return tracing.NewProvider(func(module, version string) tracing.Tracer {

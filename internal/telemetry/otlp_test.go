@@ -12,6 +12,7 @@ import (
 
 	"go.opentelemetry.io/otel/attribute"
 	"go.opentelemetry.io/otel/log"
+	"go.opentelemetry.io/otel/trace"
 	collectorlogs "go.opentelemetry.io/proto/otlp/collector/logs/v1"
 	collectormetrics "go.opentelemetry.io/proto/otlp/collector/metrics/v1"
 	collectortraces "go.opentelemetry.io/proto/otlp/collector/trace/v1"
@@ -95,6 +96,18 @@ func attributes(r *resourcepb.Resource) map[string]string {
 	return got
 }
 
+// counted begins a span and counts one within it.
+func counted(t *testing.T, p Providers) (context.Context, trace.Span) {
+	t.Helper()
+	ctx, span := p.Traces.Tracer("test").Start(t.Context(), "process tasks")
+	count, err := p.Metrics.Meter("test").Int64Counter("oneeffect.fenced")
+	if err != nil {
+		t.Fatalf("make a counter: %v", err)
+	}
+	count.Add(ctx, 1)
+	return ctx, span
+}
+
 func TestAllThreeSignalsArriveOverHTTPWhenOnlyAnEndpointIsSet(t *testing.T) {
 	receiver := newCollector()
 	server := httptest.NewServer(receiver)
@@ -108,12 +121,7 @@ func TestAllThreeSignalsArriveOverHTTPWhenOnlyAnEndpointIsSet(t *testing.T) {
 		t.Fatalf("start: %v", err)
 	}
 
-	ctx, span := p.Traces.Tracer("test").Start(t.Context(), "process tasks")
-	count, err := p.Metrics.Meter("test").Int64Counter("oneeffect.fenced")
-	if err != nil {
-		t.Fatalf("make a counter: %v", err)
-	}
-	count.Add(ctx, 1)
+	ctx, span := counted(t, p)
 	var record log.Record
 	record.SetBody(attribute.StringValue("settled"))
 	p.Logs.Logger("test").Emit(ctx, record)
@@ -150,29 +158,26 @@ func TestAllThreeSignalsArriveOverHTTPWhenOnlyAnEndpointIsSet(t *testing.T) {
 // Measurements are not asked whether they are exemplars unless somebody wants some.
 func TestThereAreExemplarsIfTheirFilterIsChosen(t *testing.T) {
 	for filter, want := range map[string]int{"": 0, "always_off": 0, "trace_based": 1} {
-		receiver := newCollector()
-		server := httptest.NewServer(receiver)
-		defer server.Close()
-		p, err := Start(t.Context(), Options{Service: "worker", Getenv: environment(t, map[string]string{
-			"OTEL_EXPORTER_OTLP_ENDPOINT": server.URL, "OTEL_LOGS_EXPORTER": "none", "OTEL_METRICS_EXEMPLAR_FILTER": filter,
-		})})
-		if err != nil {
-			t.Fatalf("start: %v", err)
-		}
-		ctx, span := p.Traces.Tracer("test").Start(t.Context(), "process tasks")
-		count, err := p.Metrics.Meter("test").Int64Counter("oneeffect.fenced")
-		if err != nil {
-			t.Fatalf("make a counter: %v", err)
-		}
-		count.Add(ctx, 1)
-		span.End()
-		if err := p.Shutdown(t.Context()); err != nil {
-			t.Fatalf("shut down: %v", err)
-		}
-		point := received(t, receiver.metrics).GetResourceMetrics()[0].GetScopeMetrics()[0].GetMetrics()[0].GetSum().GetDataPoints()[0]
-		if got := len(point.GetExemplars()); got != want {
-			t.Errorf("filter %q: %d exemplars, want %d", filter, got, want)
-		}
+		t.Run(filter, func(t *testing.T) {
+			receiver := newCollector()
+			server := httptest.NewServer(receiver)
+			defer server.Close()
+			p, err := Start(t.Context(), Options{Service: "worker", Getenv: environment(t, map[string]string{
+				"OTEL_EXPORTER_OTLP_ENDPOINT": server.URL, "OTEL_LOGS_EXPORTER": "none", "OTEL_METRICS_EXEMPLAR_FILTER": filter,
+			})})
+			if err != nil {
+				t.Fatalf("start: %v", err)
+			}
+			_, span := counted(t, p)
+			span.End()
+			if err := p.Shutdown(t.Context()); err != nil {
+				t.Fatalf("shut down: %v", err)
+			}
+			point := received(t, receiver.metrics).GetResourceMetrics()[0].GetScopeMetrics()[0].GetMetrics()[0].GetSum().GetDataPoints()[0]
+			if got := len(point.GetExemplars()); got != want {
+				t.Errorf("%d exemplars, want %d", got, want)
+			}
+		})
 	}
 }
 

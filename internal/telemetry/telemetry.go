@@ -233,6 +233,17 @@ func (p *Providers) logs(ctx context.Context, who *resource.Resource) error {
 	return nil
 }
 
+// Unwatched reports whether neither spans nor measurements go anywhere.
+func (p Providers) Unwatched() bool {
+	_, unmeasured := p.Metrics.(nometric.MeterProvider)
+	return unmeasured && p.untraced()
+}
+
+func (p Providers) untraced() bool {
+	made, is := p.Traces.(sparing)
+	return is && made.off
+}
+
 // Shutdown sends what is buffered and ends the providers, within Options.Flush.
 // It keeps the values of ctx and not its cancellation: a program flushes while it
 // is being stopped. The signals are flushed side by side, so that one dead endpoint

@@ -8,8 +8,8 @@ import (
 	"time"
 )
 
-// A request that outlasts the grace is told so: whatever it holds is let go of before the
-// process closes what it uses.
+// A request that outlasts the grace is cut off: its context ends, its client has no
+// answer, and Serve says so.
 func TestNoRequestGoesOnWhenTheGraceIsOver(t *testing.T) {
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {

@@ -4,7 +4,6 @@ import (
 	"net/http"
 
 	"go.opentelemetry.io/contrib/instrumentation/net/http/otelhttp"
-	nometric "go.opentelemetry.io/otel/metric/noop"
 	"go.opentelemetry.io/otel/propagation"
 
 	"oneeffect/internal/telemetry"
@@ -14,8 +13,7 @@ import (
 // anywhere, none is made: a request then brings its caller's trace, which goes on in
 // whatever comes of it, and nothing else is done for it.
 func Watched(t telemetry.Providers, name string, next http.Handler, o ...otelhttp.Option) http.Handler {
-	_, unmeasured := t.Metrics.(nometric.MeterProvider)
-	if unmeasured && !t.Azure().NewTracer(name, "").Enabled() {
+	if t.Unwatched() {
 		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 			next.ServeHTTP(w, r.WithContext(t.Propagator.Extract(r.Context(), propagation.HeaderCarrier(r.Header))))
 		})
