@@ -234,36 +234,48 @@ func (n *Namespace) describeSubscription(t *Topic, s *subscription) {
 	}})
 }
 
-// declare makes the entities of a configuration, or changes those that are there already to be as it says.
+// declare makes the entities of a configuration, or changes those that were kept to be as it says.
 func (n *Namespace) declare(c Config) (errs []error) {
-	for _, q := range c.Queues {
-		switch old, err := n.Find(q.Name); {
-		case err != nil:
-			errs = append(errs, n.CreateQueue(q))
-		default:
-			errs = append(errs, forLife(old, "queue "+q.Name, q), n.UpdateQueue(q))
+	declared := make(map[string]bool)
+	// kept finds an entity that was there before this declaration; nil if it is to be made, which is refused if it has
+	// been declared already.
+	kept := func(path string) Entity {
+		e, err := n.Find(path)
+		again := declared[key(path)]
+		declared[key(path)] = true
+		if err != nil || again {
+			return nil
 		}
+		return e
+	}
+	for _, q := range c.Queues {
+		old := kept(q.Name)
+		if old == nil {
+			errs = append(errs, n.CreateQueue(q))
+			continue
+		}
+		errs = append(errs, forLife(old, "queue "+q.Name, q), n.UpdateQueue(q))
 	}
 	for _, t := range c.Topics {
-		old, err := n.Find(t.Name)
-		if err != nil {
+		old := kept(t.Name)
+		if old == nil {
 			errs = append(errs, n.CreateTopic(t))
 			continue
 		}
 		errs = append(errs, forLife(old, "topic "+t.Name, t.inlet()), n.UpdateTopic(t))
 		for _, s := range t.Subscriptions {
-			errs = append(errs, n.declareSubscription(t.Name, s))
+			errs = append(errs, n.declareSubscription(t.Name, s, kept(SubscriptionPath(t.Name, s.Name))))
 		}
 	}
 	return errs
 }
 
-func (n *Namespace) declareSubscription(topic string, c SubscriptionConfig) error {
-	path := SubscriptionPath(topic, c.Name)
-	old, err := n.Find(path)
-	if err != nil {
+// declareSubscription makes a subscription, or changes the one that was kept.
+func (n *Namespace) declareSubscription(topic string, c SubscriptionConfig, old Entity) error {
+	if old == nil {
 		return n.CreateSubscription(topic, c)
 	}
+	path := SubscriptionPath(topic, c.Name)
 	if err := forLife(old, "subscription "+path, c.queue(path)); err != nil {
 		return err
 	}

@@ -267,9 +267,22 @@ func TestAFullEntityRefusesAndRecovers(t *testing.T) {
 }
 
 func TestNamesAreUniqueAndFoundWithoutCase(t *testing.T) {
-	_, err := New(control.New(), Config{Queues: []QueueConfig{{Name: "a"}, {Name: "A"}, {}}})
-	if err == nil {
-		t.Fatal("two queues of one name, and one without, were accepted")
+	if _, err := New(control.New(), Config{Queues: []QueueConfig{{}}}); err == nil {
+		t.Error("a queue without a name was accepted")
+	}
+	for what, c := range map[string]Config{
+		"two queues":          {Queues: []QueueConfig{{Name: "a"}, {Name: "A"}}},
+		"a queue and a topic": {Queues: []QueueConfig{{Name: "a"}}, Topics: []TopicConfig{{Name: "A"}}},
+		"two topics":          {Topics: []TopicConfig{{Name: "a"}, {Name: "A"}}},
+		"two subscriptions":   {Topics: []TopicConfig{{Name: "t", Subscriptions: []SubscriptionConfig{{Name: "a"}, {Name: "A"}}}}},
+	} {
+		ns, err := New(control.New(), c)
+		if !errors.Is(err, ErrExists) {
+			t.Errorf("%s of one name: %v, want %v", what, err, ErrExists)
+		}
+		if err == nil {
+			ns.Close()
+		}
 	}
 	bubble(t, tasks(nil), func(t *testing.T, r *rig) {
 		if got := r.queue("TASKS").Path(); got != "tasks" {
