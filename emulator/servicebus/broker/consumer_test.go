@@ -1,6 +1,7 @@
 package broker
 
 import (
+	"errors"
 	"slices"
 	"testing"
 	"testing/synctest"
@@ -94,5 +95,22 @@ func TestATopicSpreadsToEverySubscription(t *testing.T) { // B10
 		r.want(r.take("task-events/subscriptions/one", 9), "later")
 		time.Sleep(time.Minute)
 		r.want(r.take("task-events/subscriptions/two", 9)) // the topic's time to live has ended it
+	})
+}
+
+func TestATopicTakesWhatItHasRoomForInEverySubscriptionOrNothing(t *testing.T) { // B10
+	config := Config{Topics: []TopicConfig{{Name: "events", MaxSize: 150, Subscriptions: []SubscriptionConfig{{Name: "one"}, {Name: "two"}}}}}
+	bubble(t, config, func(t *testing.T, r *rig) {
+		topic, err := r.ns.Find("events")
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := topic.Enqueue("sender", ids("large")...); !errors.Is(err, ErrFull) {
+			t.Errorf("a message with room for one of its two copies: %v, want %v", err, ErrFull)
+		}
+		r.send("events", &Message{ID: "small", Size: 75})
+		for _, name := range []string{"one", "two"} {
+			r.want(r.take(SubscriptionPath("events", name), 9), "small")
+		}
 	})
 }

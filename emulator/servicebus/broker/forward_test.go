@@ -191,7 +191,11 @@ func TestAThousandMessagesAreForwardedInOrder(t *testing.T) { // B4, B15
 			r.send("a", ids(fmt.Sprint(i))...)
 		}
 		synctest.Wait()
-		for i, d := range r.take("b", 1000) {
+		got := r.take("b", 1001)
+		if len(got) != 1000 {
+			t.Fatalf("%d messages came, want 1000", len(got))
+		}
+		for i, d := range got {
 			if d.Message.ID != fmt.Sprint(i) {
 				t.Fatalf("message %s at place %d", d.Message.ID, i)
 			}

@@ -101,12 +101,14 @@ func TestRenewalLastsAFullDurationFromNow(t *testing.T) {
 				t.Fatalf("renewed until %v, want %v", ends, want)
 			}
 		}
-		r.mustSettle("tasks", got[0], Complete)
 		// All or none: b's lock is long over, so a renewal that names it renews nothing.
-		r.send("tasks", ids("c")...)
-		b := r.take("tasks", 1)[0]
-		if _, err := r.queue("tasks").Renew("worker-1", b.Token, got[1].Token); !errors.Is(err, ErrLockLost) {
+		time.Sleep(4 * time.Minute)
+		if _, err := r.queue("tasks").Renew("worker-1", got[0].Token, got[1].Token); !errors.Is(err, ErrLockLost) {
 			t.Errorf("renewal of a live and a dead lock: %v, want %v", err, ErrLockLost)
+		}
+		time.Sleep(time.Minute)
+		if err := r.settle("tasks", got[0], Complete); !errors.Is(err, ErrLockLost) {
+			t.Errorf("settle what such a renewal named: %v, want %v", err, ErrLockLost)
 		}
 	})
 }

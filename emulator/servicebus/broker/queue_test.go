@@ -237,6 +237,14 @@ func TestSpaceIsGivenBackWhereverAMessageEnds(t *testing.T) {
 		}
 		r.mustSettle("tasks", r.take("tasks", 1)[0], Complete)
 		r.takeBy("worker", ReceiveAndDelete, "tasks", 1)
+		left := r.take("tasks", 2)
+		r.want(left, "expired", "dead")
+		r.mustSettle("tasks", left[0], Release)
+		r.mustSettle("tasks", left[1], DeadLetter)
+		if used := r.used("tasks"); used != 200 {
+			t.Errorf("%d bytes used by a message and a dead letter, want 200", used)
+		}
+		r.mustSettle("tasks/$DeadLetterQueue", r.take("tasks/$DeadLetterQueue", 1)[0], Complete)
 		time.Sleep(time.Hour)
 		r.send("events", ids("x", "x")...)
 		if used := r.used("events"); used != 200 {
@@ -296,16 +304,21 @@ func TestNamesAreUniqueAndFoundWithoutCase(t *testing.T) {
 
 func TestPeekSeesEveryStateInOrder(t *testing.T) {
 	bubble(t, tasks(nil), func(t *testing.T, r *rig) {
-		n := r.send("tasks", ids("a", "b", "c", "d")...)
-		got := r.take("tasks", 2)
+		r.send("tasks", ids("completed", "deferred", "locked", "available")...)
+		last := r.send("tasks", &Message{ID: "scheduled", Size: 1, ScheduledFor: r.hub.Now().Add(time.Hour)})[0]
+		got := r.take("tasks", 3)
 		r.mustSettle("tasks", got[0], Complete)
-		peeked := r.queue("tasks").Peek(0, 2)
-		r.want(peeked, "b", "c")
-		if !peeked[0].LockedUntil.IsZero() || peeked[0].Token != (Token{}) {
-			t.Error("a peek shows a lock")
+		r.mustSettle("tasks", got[1], Defer)
+		peeked := r.queue("tasks").Peek(0, 9)
+		r.want(peeked, "deferred", "locked", "available", "scheduled")
+		for i, want := range []State{Deferred, Locked, Available, Scheduled} {
+			if d := peeked[i]; d.State != want || !d.LockedUntil.IsZero() || d.Token != (Token{}) {
+				t.Errorf("peeked %+v, want it in state %d and without a lock", d, want)
+			}
 		}
-		r.want(r.queue("tasks").Peek(n[3], 9), "d")
-		r.want(r.queue("tasks").Peek(n[3]+1, 9))
+		r.want(r.queue("tasks").Peek(0, 2), "deferred", "locked")
+		r.want(r.queue("tasks").Peek(last, 9), "scheduled")
+		r.want(r.queue("tasks").Peek(last+1, 9))
 	})
 }
 
@@ -316,7 +329,7 @@ func TestALongQueueKeepsItsOrderThroughCompaction(t *testing.T) {
 			r.send("tasks", &Message{ID: fmt.Sprint(i), Size: 1})
 		}
 		seen := make(map[string]bool)
-		for round := 0; len(seen) < n; round++ {
+		for len(seen) < n {
 			got := r.take("tasks", 7)
 			if len(got) == 0 {
 				t.Fatalf("only %d of %d messages seen", len(seen), n)

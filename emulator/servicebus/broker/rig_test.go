@@ -1,6 +1,7 @@
 package broker
 
 import (
+	"slices"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -107,15 +108,11 @@ func (r *rig) mustSettle(path string, d *Delivery, disposition Disposition) {
 // want checks the ids of deliveries, in order.
 func (r *rig) want(got []*Delivery, names ...string) {
 	r.t.Helper()
-	same := len(got) == len(names)
-	for i := 0; same && i < len(got); i++ {
-		same = got[i].Message.ID == names[i]
+	var have []string
+	for _, d := range got {
+		have = append(have, d.Message.ID)
 	}
-	if !same {
-		var have []string
-		for _, d := range got {
-			have = append(have, d.Message.ID)
-		}
+	if !slices.Equal(have, names) {
 		r.t.Fatalf("got messages %q, want %q", have, names)
 	}
 }
