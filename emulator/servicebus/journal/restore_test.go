@@ -234,7 +234,7 @@ func TestAQueueOfTheSameNameStartsEmpty(t *testing.T) { // J3
 func TestADeclarationThatChangesIsAppliedToWhatIsThere(t *testing.T) { // B16
 	bubble(t, everything(), func(t *testing.T, r *rig) {
 		r.send("tasks", message("kept"))
-		r.must(r.ns.UpdateQueue(broker.QueueConfig{Name: "steps", MaxDelivery: 9}))
+		r.must(r.ns.UpdateQueue(broker.QueueConfig{Name: "steps", LockDuration: 2 * time.Minute}))
 		r.close()
 		r.config.Queues[0].MaxDelivery = 5
 		r.config.Queues = append(r.config.Queues, broker.QueueConfig{Name: "another"})
@@ -249,6 +249,9 @@ func TestADeclarationThatChangesIsAppliedToWhatIsThere(t *testing.T) { // B16
 			t.Errorf("%d failures of at most 5", d.Failures)
 		}
 		r.entity("another")
+		if got := r.queue("steps").LockDuration(); got != 2*time.Minute {
+			t.Errorf("a declaration that has not changed gave steps a lock of %v again, want the 2m it was changed to", got)
+		}
 		rules, err := r.ns.Rules("events", "some")
 		r.must(err)
 		if len(rules) != 2 || rules[0].Name != "best" || rules[1].Name != "good" {

@@ -82,7 +82,7 @@ func bubble(t *testing.T, c broker.Config, test func(t *testing.T, r *rig)) {
 	synctest.Test(t, func(t *testing.T) {
 		r := &rig{t: t, folder: folder, config: c}
 		r.open()
-		defer func() { r.close() }()
+		defer r.close()
 		test(t, r)
 	})
 }

@@ -9,6 +9,8 @@ import (
 	"oneeffect/emulator/servicebus/rule"
 )
 
+var errIDNeeded = errors.New("a message needs its id")
+
 // letter is a message for tests: plain maps, user properties found without case.
 type letter struct {
 	system map[string]string
@@ -39,7 +41,7 @@ func (l letter) SetSystem(name string, v *string) error {
 	case v != nil:
 		l.system[name] = *v
 	case name == "MessageId":
-		return errors.New("a message needs its id")
+		return errIDNeeded
 	default:
 		delete(l.system, name)
 	}
