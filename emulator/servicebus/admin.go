@@ -390,7 +390,7 @@ func (q *adminRequest) namespaceInfo() (answer, error) {
 	started := atom.Time(s.started)
 	d := &atom.Namespace{CreatedTime: started, ModifiedTime: started, MessagingSKU: Standard, Name: s.shortName(), NamespaceType: "Messaging"}
 	if s.tier == Premium {
-		d.MessagingSKU, d.MessagingUnits = Premium, ptr[int64](1)
+		d.MessagingSKU, d.MessagingUnits = Premium, new(int64(1))
 	}
 	return answer{status: http.StatusOK, document: q.entry("$namespaceinfo", s.shortName(), broker.Info{Created: s.started, Updated: s.started}, d)}, nil
 }

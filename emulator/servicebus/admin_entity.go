@@ -60,13 +60,10 @@ func (q *adminRequest) describe(i broker.Info) atom.Entry {
 	return q.entry(i.Name, i.Name, i, q.showQueue(i, *d))
 }
 
-// ptr makes an optional element present.
-func ptr[T any](v T) *T { return &v }
-
 func (q *adminRequest) showQueue(i broker.Info, d atom.Queue) *atom.Queue {
-	d.SizeInBytes, d.MessageCount, d.CountDetails = ptr(i.Bytes), ptr(int64(i.Total())), counts(i)
-	d.CreatedAt, d.UpdatedAt, d.AccessedAt = ptr(atom.Time(i.Created)), ptr(atom.Time(i.Updated)), ptr(atom.Time(i.Accessed))
-	d.EntityAvailabilityStatus = ptr("Available")
+	d.SizeInBytes, d.MessageCount, d.CountDetails = new(i.Bytes), new(int64(i.Total())), counts(i)
+	d.CreatedAt, d.UpdatedAt, d.AccessedAt = new(atom.Time(i.Created)), new(atom.Time(i.Updated)), new(atom.Time(i.Accessed))
+	d.EntityAvailabilityStatus = new("Available")
 	if d.AuthorizationRules == nil {
 		d.AuthorizationRules = &atom.AuthorizationRules{}
 	}
@@ -77,9 +74,9 @@ func (q *adminRequest) showQueue(i broker.Info, d atom.Queue) *atom.Queue {
 }
 
 func (q *adminRequest) showTopic(i broker.Info, d atom.Topic) *atom.Topic {
-	d.SizeInBytes, d.CountDetails, d.SubscriptionCount = ptr(i.Bytes), counts(i), ptr(int64(len(i.Subscriptions)))
-	d.CreatedAt, d.UpdatedAt, d.AccessedAt = ptr(atom.Time(i.Created)), ptr(atom.Time(i.Updated)), ptr(atom.Time(i.Accessed))
-	d.EntityAvailabilityStatus = ptr("Available")
+	d.SizeInBytes, d.CountDetails, d.SubscriptionCount = new(i.Bytes), counts(i), new(int64(len(i.Subscriptions)))
+	d.CreatedAt, d.UpdatedAt, d.AccessedAt = new(atom.Time(i.Created)), new(atom.Time(i.Updated)), new(atom.Time(i.Accessed))
+	d.EntityAvailabilityStatus = new("Available")
 	if d.AuthorizationRules == nil {
 		d.AuthorizationRules = &atom.AuthorizationRules{}
 	}

@@ -30,14 +30,14 @@ func TestAQueueIsCreatedReadChangedAndDeleted(t *testing.T) { // M1
 	managed(t, func(t *testing.T, w *world, a *admin.Client) {
 		w.createQueue(a, "Dead", nil)
 		given := admin.QueueProperties{
-			LockDuration: ptr("PT45S"), MaxSizeInMegabytes: ptr[int32](2048), RequiresDuplicateDetection: ptr(true), RequiresSession: ptr(true),
-			DefaultMessageTimeToLive: ptr("P1DT2H"), DeadLetteringOnMessageExpiration: ptr(true), DuplicateDetectionHistoryTimeWindow: ptr("PT4H"),
-			MaxDeliveryCount: ptr[int32](100), EnableBatchedOperations: ptr(false), Status: ptr(admin.EntityStatusSendDisabled),
-			AutoDeleteOnIdle: ptr("PT10M"), EnablePartitioning: ptr(false), ForwardDeadLetteredMessagesTo: ptr("sb://localhost/dead"),
-			UserMetadata: ptr("<some> \"metadata\" & more"), MaxMessageSizeInKilobytes: ptr[int64](256),
+			LockDuration: new("PT45S"), MaxSizeInMegabytes: new(int32(2048)), RequiresDuplicateDetection: new(true), RequiresSession: new(true),
+			DefaultMessageTimeToLive: new("P1DT2H"), DeadLetteringOnMessageExpiration: new(true), DuplicateDetectionHistoryTimeWindow: new("PT4H"),
+			MaxDeliveryCount: new(int32(100)), EnableBatchedOperations: new(false), Status: new(admin.EntityStatusSendDisabled),
+			AutoDeleteOnIdle: new("PT10M"), EnablePartitioning: new(false), ForwardDeadLetteredMessagesTo: new("sb://localhost/dead"),
+			UserMetadata: new("<some> \"metadata\" & more"), MaxMessageSizeInKilobytes: new(int64(256)),
 			AuthorizationRules: []admin.AuthorizationRule{{
-				KeyName: ptr("key"), AccessRights: []admin.AccessRight{admin.AccessRightSend, admin.AccessRightListen}, PrimaryKey: ptr("p"), SecondaryKey: ptr("s"),
-				CreatedTime: ptr(time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)), ModifiedTime: ptr(time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)),
+				KeyName: new("key"), AccessRights: []admin.AccessRight{admin.AccessRightSend, admin.AccessRightListen}, PrimaryKey: new("p"), SecondaryKey: new("s"),
+				CreatedTime: new(time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)), ModifiedTime: new(time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)),
 			}},
 		}
 		made, err := a.CreateQueue(w.ctx, "Orders/Late", &admin.CreateQueueOptions{Properties: &given})
@@ -46,7 +46,7 @@ func TestAQueueIsCreatedReadChangedAndDeleted(t *testing.T) { // M1
 		got, err := a.GetQueue(w.ctx, "orders/LATE", nil)
 		w.must(err)
 		same(t, "the queue", got.QueueProperties, given)
-		given.MaxDeliveryCount, given.Status, given.AuthorizationRules = ptr[int32](3), ptr(admin.EntityStatusActive), nil
+		given.MaxDeliveryCount, given.Status, given.AuthorizationRules = new(int32(3)), new(admin.EntityStatusActive), nil
 		changed, err := a.UpdateQueue(w.ctx, "orders/late", given, nil)
 		w.must(err)
 		page, err := a.NewListQueuesPager(nil).NextPage(w.ctx)
@@ -68,11 +68,11 @@ func TestAQueueThatIsNotDescribedHasTheServicesDefaults(t *testing.T) { // M1
 		made, err := a.CreateQueue(w.ctx, "q", nil)
 		w.must(err)
 		want := admin.QueueProperties{
-			LockDuration: ptr("PT1M"), MaxSizeInMegabytes: ptr[int32](1024), RequiresDuplicateDetection: ptr(false), RequiresSession: ptr(false),
-			DefaultMessageTimeToLive: ptr("P10675199DT2H48M5.4775807S"), DeadLetteringOnMessageExpiration: ptr(false),
-			DuplicateDetectionHistoryTimeWindow: ptr("PT10M"), MaxDeliveryCount: ptr[int32](10), EnableBatchedOperations: ptr(true),
-			Status: ptr(admin.EntityStatusActive), AutoDeleteOnIdle: ptr("P10675199DT2H48M5.4775807S"), EnablePartitioning: ptr(false),
-			MaxMessageSizeInKilobytes: ptr[int64](256),
+			LockDuration: new("PT1M"), MaxSizeInMegabytes: new(int32(1024)), RequiresDuplicateDetection: new(false), RequiresSession: new(false),
+			DefaultMessageTimeToLive: new("P10675199DT2H48M5.4775807S"), DeadLetteringOnMessageExpiration: new(false),
+			DuplicateDetectionHistoryTimeWindow: new("PT10M"), MaxDeliveryCount: new(int32(10)), EnableBatchedOperations: new(true),
+			Status: new(admin.EntityStatusActive), AutoDeleteOnIdle: new("P10675199DT2H48M5.4775807S"), EnablePartitioning: new(false),
+			MaxMessageSizeInKilobytes: new(int64(256)),
 		}
 		same(t, "a queue by default", made.QueueProperties, want)
 	})
@@ -81,15 +81,15 @@ func TestAQueueThatIsNotDescribedHasTheServicesDefaults(t *testing.T) { // M1
 func TestATopicIsCreatedReadChangedAndDeleted(t *testing.T) { // M1
 	managed(t, func(t *testing.T, w *world, a *admin.Client) {
 		given := admin.TopicProperties{
-			MaxSizeInMegabytes: ptr[int32](5120), RequiresDuplicateDetection: ptr(true), DefaultMessageTimeToLive: ptr("PT3M"),
-			DuplicateDetectionHistoryTimeWindow: ptr("PT4M"), EnableBatchedOperations: ptr(true), Status: ptr(admin.EntityStatusDisabled),
-			AutoDeleteOnIdle: ptr("PT7M"), EnablePartitioning: ptr(false), SupportOrdering: ptr(false), UserMetadata: ptr("meta"),
-			MaxMessageSizeInKilobytes: ptr[int64](256),
+			MaxSizeInMegabytes: new(int32(5120)), RequiresDuplicateDetection: new(true), DefaultMessageTimeToLive: new("PT3M"),
+			DuplicateDetectionHistoryTimeWindow: new("PT4M"), EnableBatchedOperations: new(true), Status: new(admin.EntityStatusDisabled),
+			AutoDeleteOnIdle: new("PT7M"), EnablePartitioning: new(false), SupportOrdering: new(false), UserMetadata: new("meta"),
+			MaxMessageSizeInKilobytes: new(int64(256)),
 		}
 		made, err := a.CreateTopic(w.ctx, "Events", &admin.CreateTopicOptions{Properties: &given})
 		w.must(err)
 		same(t, "the topic that was created", made, admin.CreateTopicResponse{TopicName: "Events", TopicProperties: given})
-		given.Status = ptr(admin.EntityStatusActive)
+		given.Status = new(admin.EntityStatusActive)
 		_, err = a.UpdateTopic(w.ctx, "events", given, nil)
 		w.must(err)
 		got, err := a.GetTopic(w.ctx, "EVENTS", nil)
@@ -113,15 +113,15 @@ func TestASubscriptionIsCreatedReadChangedAndDeleted(t *testing.T) { // M1
 		w.createTopic(a, "Events")
 		w.createQueue(a, "audit", nil)
 		given := admin.SubscriptionProperties{
-			LockDuration: ptr("PT5M"), RequiresSession: ptr(false), DefaultMessageTimeToLive: ptr("PT1S"), DeadLetteringOnMessageExpiration: ptr(true),
-			EnableDeadLetteringOnFilterEvaluationExceptions: ptr(false), MaxDeliveryCount: ptr[int32](1), Status: ptr(admin.EntityStatusActive), // this SDK sends none
-			AutoDeleteOnIdle: ptr("PT5M"), ForwardTo: ptr("https://localhost/audit"), ForwardDeadLetteredMessagesTo: ptr("Events"),
-			EnableBatchedOperations: ptr(false), UserMetadata: ptr("meta"),
+			LockDuration: new("PT5M"), RequiresSession: new(false), DefaultMessageTimeToLive: new("PT1S"), DeadLetteringOnMessageExpiration: new(true),
+			EnableDeadLetteringOnFilterEvaluationExceptions: new(false), MaxDeliveryCount: new(int32(1)), Status: new(admin.EntityStatusActive), // this SDK sends none
+			AutoDeleteOnIdle: new("PT5M"), ForwardTo: new("https://localhost/audit"), ForwardDeadLetteredMessagesTo: new("Events"),
+			EnableBatchedOperations: new(false), UserMetadata: new("meta"),
 		}
 		made, err := a.CreateSubscription(w.ctx, "events", "Orchestrator", &admin.CreateSubscriptionOptions{Properties: &given})
 		w.must(err)
 		same(t, "the subscription that was created", made, admin.CreateSubscriptionResponse{SubscriptionName: "Orchestrator", TopicName: "events", SubscriptionProperties: given})
-		given.ForwardTo, given.MaxDeliveryCount = nil, ptr[int32](2)
+		given.ForwardTo, given.MaxDeliveryCount = nil, new(int32(2))
 		changed, err := a.UpdateSubscription(w.ctx, "EVENTS", "ORCHESTRATOR", given, nil)
 		w.must(err)
 		got, err := a.GetSubscription(w.ctx, "events", "orchestrator", nil)
@@ -149,8 +149,8 @@ func TestARuleIsCreatedReadChangedAndDeleted(t *testing.T) { // M1
 				Action: &admin.SQLAction{Expression: "SET a = @a; REMOVE b", Parameters: map[string]any{"@a": "new"}},
 			},
 			"correlation": {Filter: &admin.CorrelationFilter{
-				ContentType: ptr("t"), CorrelationID: ptr("c"), MessageID: ptr("m"), ReplyTo: ptr("r"), ReplyToSessionID: ptr("rs"), SessionID: ptr("s"),
-				Subject: ptr("l"), To: ptr("to"), ApplicationProperties: map[string]any{"a": "b", "n": int64(1), "f": 0.5, "t": noon, "y": false},
+				ContentType: new("t"), CorrelationID: new("c"), MessageID: new("m"), ReplyTo: new("r"), ReplyToSessionID: new("rs"), SessionID: new("s"),
+				Subject: new("l"), To: new("to"), ApplicationProperties: map[string]any{"a": "b", "n": int64(1), "f": 0.5, "t": noon, "y": false},
 			}},
 		} {
 			r.Name = name
@@ -221,7 +221,7 @@ func TestWhatIsNotThereIsNotFoundAndWhatIsThereIsInTheWay(t *testing.T) { // M2
 		"a topic with a queue's name": {func(w *world, a *admin.Client) (any, error) { return a.CreateTopic(w.ctx, "queue", nil) }, conflict},
 		"a subscription again":        {func(w *world, a *admin.Client) (any, error) { return a.CreateSubscription(w.ctx, "topic", "SUB", nil) }, conflict},
 		"a rule again": {func(w *world, a *admin.Client) (any, error) {
-			return a.CreateRule(w.ctx, "topic", "sub", &admin.CreateRuleOptions{Name: ptr("$DEFAULT")})
+			return a.CreateRule(w.ctx, "topic", "sub", &admin.CreateRuleOptions{Name: new("$DEFAULT")})
 		}, conflict},
 		"a topic updated as a queue": {func(w *world, a *admin.Client) (any, error) {
 			return a.UpdateQueue(w.ctx, "topic", admin.QueueProperties{}, nil)

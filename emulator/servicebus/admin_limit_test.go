@@ -17,34 +17,34 @@ func TestTheServicesLimitsOfAQueueHold(t *testing.T) { // M3
 	type q = admin.QueueProperties
 	keys := make([]admin.AuthorizationRule, 13)
 	for i := range keys {
-		keys[i] = admin.AuthorizationRule{KeyName: ptr(strings.Repeat("k", i+1)), AccessRights: []admin.AccessRight{admin.AccessRightSend}}
+		keys[i] = admin.AuthorizationRule{KeyName: new(strings.Repeat("k", i+1)), AccessRights: []admin.AccessRight{admin.AccessRightSend}}
 	}
 	for says, p := range map[string]q{
-		"LockDuration must be at most PT5M, is PT5M1S":                                               {LockDuration: ptr("PT5M1S")},
-		"LockDuration must be at least PT5S, is PT4.9S":                                              {LockDuration: ptr("PT4.9S")},
-		"LockDuration must be an ISO 8601 duration such as PT1M":                                     {LockDuration: ptr("5m")},
-		"LockDuration must be at least a millisecond":                                                {LockDuration: ptr("-PT5M")},
-		"MaxDeliveryCount must be from 1 to 2000, is 0":                                              {MaxDeliveryCount: ptr[int32](0)},
-		"MaxDeliveryCount must be from 1 to 2000, is 2001":                                           {MaxDeliveryCount: ptr[int32](2001)},
-		"DefaultMessageTimeToLive must be at least PT1S, is PT0.5S":                                  {DefaultMessageTimeToLive: ptr("PT0.5S")},
-		"DefaultMessageTimeToLive must not use years or months":                                      {DefaultMessageTimeToLive: ptr("P1M")},
-		"DuplicateDetectionHistoryTimeWindow must be at least PT20S, is PT19S":                       {DuplicateDetectionHistoryTimeWindow: ptr("PT19S")},
-		"DuplicateDetectionHistoryTimeWindow must be at most P7D, is P7DT1S":                         {DuplicateDetectionHistoryTimeWindow: ptr("P7DT1S")},
-		"AutoDeleteOnIdle must be at least PT5M, is PT4M59S":                                         {AutoDeleteOnIdle: ptr("PT4M59S")},
-		"MaxSizeInMegabytes must be one of [1024 2048 3072 4096 5120], is 1000":                      {MaxSizeInMegabytes: ptr[int32](1000)},
-		"MaxSizeInMegabytes must be one of [1024 2048 3072 4096 5120], is 10240":                     {MaxSizeInMegabytes: ptr[int32](10240)},
-		"MaxMessageSizeInKilobytes can be set in the Premium tier only, is 1024":                     {MaxMessageSizeInKilobytes: ptr[int64](1024)},
-		"UserMetadata must have at most 1024 characters, has 1025":                                   {UserMetadata: ptr(strings.Repeat("ä", 1025))},
-		`Status must be one of [Active Disabled SendDisabled ReceiveDisabled], is "Sleeping"`:        {Status: ptr(admin.EntityStatus("Sleeping"))},
-		`messages cannot be forwarded to "none": there is no such queue or topic`:                    {ForwardTo: ptr("none")},
-		`messages cannot be forwarded to "x/$DeadLetterQueue": there is no such queue or topic`:      {ForwardDeadLetteredMessagesTo: ptr("sb://localhost/x/$DeadLetterQueue")},
-		`messages of "q" cannot be forwarded to itself`:                                              {ForwardTo: ptr("Q")},
-		"messages of an entity that requires sessions cannot be forwarded":                           {ForwardTo: ptr("x"), RequiresSession: ptr(true)},
+		"LockDuration must be at most PT5M, is PT5M1S":                                               {LockDuration: new("PT5M1S")},
+		"LockDuration must be at least PT5S, is PT4.9S":                                              {LockDuration: new("PT4.9S")},
+		"LockDuration must be an ISO 8601 duration such as PT1M":                                     {LockDuration: new("5m")},
+		"LockDuration must be at least a millisecond":                                                {LockDuration: new("-PT5M")},
+		"MaxDeliveryCount must be from 1 to 2000, is 0":                                              {MaxDeliveryCount: new(int32(0))},
+		"MaxDeliveryCount must be from 1 to 2000, is 2001":                                           {MaxDeliveryCount: new(int32(2001))},
+		"DefaultMessageTimeToLive must be at least PT1S, is PT0.5S":                                  {DefaultMessageTimeToLive: new("PT0.5S")},
+		"DefaultMessageTimeToLive must not use years or months":                                      {DefaultMessageTimeToLive: new("P1M")},
+		"DuplicateDetectionHistoryTimeWindow must be at least PT20S, is PT19S":                       {DuplicateDetectionHistoryTimeWindow: new("PT19S")},
+		"DuplicateDetectionHistoryTimeWindow must be at most P7D, is P7DT1S":                         {DuplicateDetectionHistoryTimeWindow: new("P7DT1S")},
+		"AutoDeleteOnIdle must be at least PT5M, is PT4M59S":                                         {AutoDeleteOnIdle: new("PT4M59S")},
+		"MaxSizeInMegabytes must be one of [1024 2048 3072 4096 5120], is 1000":                      {MaxSizeInMegabytes: new(int32(1000))},
+		"MaxSizeInMegabytes must be one of [1024 2048 3072 4096 5120], is 10240":                     {MaxSizeInMegabytes: new(int32(10240))},
+		"MaxMessageSizeInKilobytes can be set in the Premium tier only, is 1024":                     {MaxMessageSizeInKilobytes: new(int64(1024))},
+		"UserMetadata must have at most 1024 characters, has 1025":                                   {UserMetadata: new(strings.Repeat("ä", 1025))},
+		`Status must be one of [Active Disabled SendDisabled ReceiveDisabled], is "Sleeping"`:        {Status: new(admin.EntityStatus("Sleeping"))},
+		`messages cannot be forwarded to "none": there is no such queue or topic`:                    {ForwardTo: new("none")},
+		`messages cannot be forwarded to "x/$DeadLetterQueue": there is no such queue or topic`:      {ForwardDeadLetteredMessagesTo: new("sb://localhost/x/$DeadLetterQueue")},
+		`messages of "q" cannot be forwarded to itself`:                                              {ForwardTo: new("Q")},
+		"messages of an entity that requires sessions cannot be forwarded":                           {ForwardTo: new("x"), RequiresSession: new(true)},
 		"at most 12 authorization rules are allowed, got 13":                                         {AuthorizationRules: keys},
 		`two authorization rules are named "k"`:                                                      {AuthorizationRules: append(keys[:1:1], keys[0])},
 		"an authorization rule lacks its KeyName":                                                    {AuthorizationRules: []admin.AuthorizationRule{{}}},
-		`authorization rule "k" has the right "Sell"; there are Listen, Send and Manage`:             {AuthorizationRules: []admin.AuthorizationRule{{KeyName: ptr("k"), AccessRights: []admin.AccessRight{"Sell"}}}},
-		"LockDuration must be at most PT5M, is PT1H; MaxDeliveryCount must be from 1 to 2000, is -1": {LockDuration: ptr("PT1H"), MaxDeliveryCount: ptr[int32](-1)},
+		`authorization rule "k" has the right "Sell"; there are Listen, Send and Manage`:             {AuthorizationRules: []admin.AuthorizationRule{{KeyName: new("k"), AccessRights: []admin.AccessRight{"Sell"}}}},
+		"LockDuration must be at most PT5M, is PT1H; MaxDeliveryCount must be from 1 to 2000, is -1": {LockDuration: new("PT1H"), MaxDeliveryCount: new(int32(-1))},
 	} {
 		managed(t, func(t *testing.T, w *world, a *admin.Client) {
 			w.createQueue(a, "x", nil)
@@ -66,10 +66,10 @@ func TestTheServicesLimitsOfTopicsAndSubscriptionsHold(t *testing.T) { // M3
 	managed(t, func(t *testing.T, w *world, a *admin.Client) {
 		w.createTopic(a, "topic", "sub")
 		for says, p := range map[string]admin.TopicProperties{
-			"DefaultMessageTimeToLive must be at least PT1S":                    {DefaultMessageTimeToLive: ptr("PT0.1S")},
-			"DuplicateDetectionHistoryTimeWindow must be at most P7D":           {DuplicateDetectionHistoryTimeWindow: ptr("P8D")},
-			"MaxSizeInMegabytes must be one of":                                 {MaxSizeInMegabytes: ptr[int32](1)},
-			`Status must be one of [Active Disabled SendDisabled], is "Receive`: {Status: ptr(admin.EntityStatusReceiveDisabled)},
+			"DefaultMessageTimeToLive must be at least PT1S":                    {DefaultMessageTimeToLive: new("PT0.1S")},
+			"DuplicateDetectionHistoryTimeWindow must be at most P7D":           {DuplicateDetectionHistoryTimeWindow: new("P8D")},
+			"MaxSizeInMegabytes must be one of":                                 {MaxSizeInMegabytes: new(int32(1))},
+			`Status must be one of [Active Disabled SendDisabled], is "Receive`: {Status: new(admin.EntityStatusReceiveDisabled)},
 		} {
 			_, err := a.CreateTopic(w.ctx, "t", &admin.CreateTopicOptions{Properties: &p})
 			w.wantStatus(err, http.StatusBadRequest, says)
@@ -77,12 +77,12 @@ func TestTheServicesLimitsOfTopicsAndSubscriptionsHold(t *testing.T) { // M3
 			w.wantStatus(err, http.StatusBadRequest, says)
 		}
 		for says, p := range map[string]admin.SubscriptionProperties{
-			"LockDuration must be at most PT5M":                    {LockDuration: ptr("PT6M")},
-			"LockDuration must be at least PT5S":                   {LockDuration: ptr("PT1S")},
-			"MaxDeliveryCount must be from 1 to 2000":              {MaxDeliveryCount: ptr[int32](0)},
-			"AutoDeleteOnIdle must be at least PT5M":               {AutoDeleteOnIdle: ptr("PT1M")},
-			`forwarded to "none"`:                                  {ForwardDeadLetteredMessagesTo: ptr("none")},
-			"messages of an entity that requires sessions cannot ": {RequiresSession: ptr(true), ForwardTo: ptr("topic")},
+			"LockDuration must be at most PT5M":                    {LockDuration: new("PT6M")},
+			"LockDuration must be at least PT5S":                   {LockDuration: new("PT1S")},
+			"MaxDeliveryCount must be from 1 to 2000":              {MaxDeliveryCount: new(int32(0))},
+			"AutoDeleteOnIdle must be at least PT5M":               {AutoDeleteOnIdle: new("PT1M")},
+			`forwarded to "none"`:                                  {ForwardDeadLetteredMessagesTo: new("none")},
+			"messages of an entity that requires sessions cannot ": {RequiresSession: new(true), ForwardTo: new("topic")},
 		} {
 			_, err := a.CreateSubscription(w.ctx, "topic", "s", &admin.CreateSubscriptionOptions{Properties: &p})
 			w.wantStatus(err, http.StatusBadRequest, says)
@@ -104,9 +104,9 @@ func TestNamesAreAsTheServiceWantsThem(t *testing.T) { // M3
 		w.createQueue(a, "a.b-c_d/e", nil)
 		_, err := a.CreateSubscription(w.ctx, "topic", strings.Repeat("s", 51), nil)
 		w.wantStatus(err, http.StatusBadRequest, "at most 50 characters")
-		_, err = a.CreateRule(w.ctx, "topic", "sub", &admin.CreateRuleOptions{Name: ptr(strings.Repeat("r", 51))})
+		_, err = a.CreateRule(w.ctx, "topic", "sub", &admin.CreateRuleOptions{Name: new(strings.Repeat("r", 51))})
 		w.wantStatus(err, http.StatusBadRequest, "at most 50 characters")
-		_, err = a.CreateRule(w.ctx, "topic", "sub", &admin.CreateRuleOptions{Name: ptr(strings.Repeat("r", 50))})
+		_, err = a.CreateRule(w.ctx, "topic", "sub", &admin.CreateRuleOptions{Name: new(strings.Repeat("r", 50))})
 		w.must(err)
 	})
 }
@@ -116,21 +116,21 @@ func TestWhatIsForLifeCannotBeChanged(t *testing.T) { // M4
 		w.createQueue(a, "q", nil)
 		w.createTopic(a, "t", "s")
 		for says, p := range map[string]admin.QueueProperties{
-			"The value for the RequiresSession property of an existing Queue cannot be changed":            {RequiresSession: ptr(true)},
-			"The value for the RequiresDuplicateDetection property of an existing Queue cannot be changed": {RequiresDuplicateDetection: ptr(true)},
-			"Partitioning cannot be changed for Queue. ":                                                   {EnablePartitioning: ptr(true)},
+			"The value for the RequiresSession property of an existing Queue cannot be changed":            {RequiresSession: new(true)},
+			"The value for the RequiresDuplicateDetection property of an existing Queue cannot be changed": {RequiresDuplicateDetection: new(true)},
+			"Partitioning cannot be changed for Queue. ":                                                   {EnablePartitioning: new(true)},
 		} {
 			_, err := a.UpdateQueue(w.ctx, "q", p, nil)
 			w.wantStatus(err, http.StatusBadRequest, says)
 		}
 		for says, p := range map[string]admin.TopicProperties{
-			"The value for the RequiresDuplicateDetection property of an existing Topic cannot be changed": {RequiresDuplicateDetection: ptr(true)},
-			"Partitioning cannot be changed for Topic. ":                                                   {EnablePartitioning: ptr(true)},
+			"The value for the RequiresDuplicateDetection property of an existing Topic cannot be changed": {RequiresDuplicateDetection: new(true)},
+			"Partitioning cannot be changed for Topic. ":                                                   {EnablePartitioning: new(true)},
 		} {
 			_, err := a.UpdateTopic(w.ctx, "t", p, nil)
 			w.wantStatus(err, http.StatusBadRequest, says)
 		}
-		_, err := a.UpdateSubscription(w.ctx, "t", "s", admin.SubscriptionProperties{RequiresSession: ptr(true)}, nil)
+		_, err := a.UpdateSubscription(w.ctx, "t", "s", admin.SubscriptionProperties{RequiresSession: new(true)}, nil)
 		w.wantStatus(err, http.StatusBadRequest, "The value for the RequiresSession property of an existing Subscription cannot be changed")
 	})
 }
@@ -150,12 +150,12 @@ func TestWhatAConfigurationHasMadeShorterMayStaySo(t *testing.T) { // M3
 		if *got.LockDuration != "PT1S" || *got.MaxDeliveryCount != 7 {
 			t.Errorf("the queue has a lock of %s and %d deliveries", *got.LockDuration, *got.MaxDeliveryCount)
 		}
-		got.LockDuration = ptr("PT2S")
+		got.LockDuration = new("PT2S")
 		_, err = a.UpdateQueue(w.ctx, "q", got.QueueProperties, nil)
 		w.wantStatus(err, http.StatusBadRequest, "LockDuration must be at least PT5S, is PT2S")
 		s, err := a.GetSubscription(w.ctx, "t", "s", nil)
 		w.must(err)
-		s.MaxDeliveryCount = ptr[int32](9)
+		s.MaxDeliveryCount = new(int32(9))
 		_, err = a.UpdateSubscription(w.ctx, "t", "s", s.SubscriptionProperties, nil)
 		w.must(err)
 	})
@@ -169,17 +169,17 @@ func TestTheTierDecidesHowLargeThingsMayBe(t *testing.T) { // M5
 		size       int32
 		message    int64
 	}{
-		{servicebus.Standard, "", q{EnablePartitioning: ptr(true), MaxSizeInMegabytes: ptr[int32](2048)}, 16 * 2048, 256},
+		{servicebus.Standard, "", q{EnablePartitioning: new(true), MaxSizeInMegabytes: new(int32(2048))}, 16 * 2048, 256},
 		{servicebus.Standard, "", q{}, 1024, 256},
-		{servicebus.Standard, "in the Premium tier only", q{MaxMessageSizeInKilobytes: ptr[int64](102400)}, 0, 0},
-		{servicebus.Premium, "", q{MaxMessageSizeInKilobytes: ptr[int64](102400), MaxSizeInMegabytes: ptr[int32](81920)}, 81920, 102400},
+		{servicebus.Standard, "in the Premium tier only", q{MaxMessageSizeInKilobytes: new(int64(102400))}, 0, 0},
+		{servicebus.Premium, "", q{MaxMessageSizeInKilobytes: new(int64(102400)), MaxSizeInMegabytes: new(int32(81920))}, 81920, 102400},
 		{servicebus.Premium, "", q{}, 1024, 1024},
-		{servicebus.Premium, "EnablePartitioning cannot be set in the Premium tier", q{EnablePartitioning: ptr(true)}, 0, 0},
-		{servicebus.Premium, "MaxMessageSizeInKilobytes must be from 1024 to 102400, is 256", q{MaxMessageSizeInKilobytes: ptr[int64](256)}, 0, 0},
-		{servicebus.Premium, "MaxMessageSizeInKilobytes must be from 1024 to 102400, is 102401", q{MaxMessageSizeInKilobytes: ptr[int64](102401)}, 0, 0},
+		{servicebus.Premium, "EnablePartitioning cannot be set in the Premium tier", q{EnablePartitioning: new(true)}, 0, 0},
+		{servicebus.Premium, "MaxMessageSizeInKilobytes must be from 1024 to 102400, is 256", q{MaxMessageSizeInKilobytes: new(int64(256))}, 0, 0},
+		{servicebus.Premium, "MaxMessageSizeInKilobytes must be from 1024 to 102400, is 102401", q{MaxMessageSizeInKilobytes: new(int64(102401))}, 0, 0},
 		{servicebus.AnyTier, "", q{}, 1024, 256},
-		{servicebus.AnyTier, "", q{MaxMessageSizeInKilobytes: ptr[int64](102400)}, 1024, 102400},
-		{servicebus.AnyTier, "", q{EnablePartitioning: ptr(true)}, 16 * 1024, 256},
+		{servicebus.AnyTier, "", q{MaxMessageSizeInKilobytes: new(int64(102400))}, 1024, 102400},
+		{servicebus.AnyTier, "", q{EnablePartitioning: new(true)}, 16 * 1024, 256},
 	} {
 		managedAs(t, servicebus.Config{MessagingSKU: row.tier}, func(t *testing.T, w *world, a *admin.Client) {
 			made, err := a.CreateQueue(w.ctx, "q", &admin.CreateQueueOptions{Properties: &row.given})
@@ -202,7 +202,7 @@ func TestTheNamespaceSaysItsTier(t *testing.T) { // M5
 	for tier, want := range map[string]admin.NamespaceProperties{
 		servicebus.Standard: {SKU: "Standard", Name: "sbemulatorns"},
 		servicebus.AnyTier:  {SKU: "Standard", Name: "sbemulatorns"},
-		servicebus.Premium:  {SKU: "Premium", Name: "sbemulatorns", MessagingUnits: ptr[int64](1)},
+		servicebus.Premium:  {SKU: "Premium", Name: "sbemulatorns", MessagingUnits: new(int64(1))},
 	} {
 		managedAs(t, servicebus.Config{MessagingSKU: tier}, func(t *testing.T, w *world, a *admin.Client) {
 			got, err := a.GetNamespaceProperties(w.ctx, nil)
@@ -244,7 +244,7 @@ func TestTheTierDecidesHowLargeMessagesOfAConfiguredEntityMayBe(t *testing.T) { 
 			if tier == servicebus.Standard {
 				return
 			}
-			q.MaxMessageSizeInKilobytes = ptr[int64](102_400)
+			q.MaxMessageSizeInKilobytes = new(int64(102_400))
 			_, err = a.UpdateQueue(w.ctx, "q", q.QueueProperties, nil)
 			w.must(err)
 			send("q", 3*kilobyte, true)

@@ -14,13 +14,13 @@ func TestAChangeEndsTheLinksOfWhatIsChangedAndOfNothingElse(t *testing.T) { // D
 		want   ends
 	}{
 		"the topic": {func(w *world, a *admin.Client) (any, error) {
-			return a.UpdateTopic(w.ctx, "t", admin.TopicProperties{DefaultMessageTimeToLive: ptr("PT1H")}, nil)
+			return a.UpdateTopic(w.ctx, "t", admin.TopicProperties{DefaultMessageTimeToLive: new("PT1H")}, nil)
 		}, ends{toTopic: true}},
 		"the topic, to what it is": {func(w *world, a *admin.Client) (any, error) {
 			return a.UpdateTopic(w.ctx, "t", admin.TopicProperties{}, nil)
 		}, ends{}},
 		"a subscription": {func(w *world, a *admin.Client) (any, error) {
-			return a.UpdateSubscription(w.ctx, "t", "first", admin.SubscriptionProperties{LockDuration: ptr("PT2M")}, nil)
+			return a.UpdateSubscription(w.ctx, "t", "first", admin.SubscriptionProperties{LockDuration: new("PT2M")}, nil)
 		}, ends{toFirst: true}},
 		"a subscription, to what it is": {func(w *world, a *admin.Client) (any, error) {
 			return a.UpdateSubscription(w.ctx, "t", "first", admin.SubscriptionProperties{}, nil)
@@ -32,7 +32,7 @@ func TestAChangeEndsTheLinksOfWhatIsChangedAndOfNothingElse(t *testing.T) { // D
 		"no subscription any more": {func(w *world, a *admin.Client) (any, error) { return a.DeleteSubscription(w.ctx, "t", "second", nil) }, ends{toSecond: true}},
 		"no topic any more":        {func(w *world, a *admin.Client) (any, error) { return a.DeleteTopic(w.ctx, "t", nil) }, ends{true, true, true}},
 		"a refused change": {func(w *world, a *admin.Client) (any, error) {
-			return w.refused(a.UpdateTopic(w.ctx, "t", admin.TopicProperties{MaxSizeInMegabytes: ptr[int32](1)}, nil))
+			return w.refused(a.UpdateTopic(w.ctx, "t", admin.TopicProperties{MaxSizeInMegabytes: new(int32(1))}, nil))
 		}, ends{}},
 		"an entity beside the topic": {func(w *world, a *admin.Client) (any, error) { return a.CreateQueue(w.ctx, "q", nil) }, ends{}},
 	} {
@@ -99,7 +99,7 @@ func TestALinkThatWasHeldIsNotAttachedToWhatIsGone(t *testing.T) { // D4
 			return err
 		}, amqp.ErrCondDetachForced},
 		{"a receiver from what is disabled", attachReceiver, func(w *world, a *admin.Client) error {
-			_, err := a.UpdateQueue(w.ctx, "tasks", admin.QueueProperties{Status: ptr(admin.EntityStatusReceiveDisabled)}, nil)
+			_, err := a.UpdateQueue(w.ctx, "tasks", admin.QueueProperties{Status: new(admin.EntityStatusReceiveDisabled)}, nil)
 			return err
 		}, "com.microsoft:entity-disabled"},
 	} {

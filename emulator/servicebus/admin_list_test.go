@@ -42,7 +42,7 @@ func TestListsComeInPagesByName(t *testing.T) { // M7
 		for _, name := range []string{"d", "B", "a", "E", "c"} {
 			_, err := a.CreateSubscription(w.ctx, "ta", "s"+name, nil)
 			w.must(err)
-			_, err = a.CreateRule(w.ctx, "TA", "SD", &admin.CreateRuleOptions{Name: ptr("r" + name)})
+			_, err = a.CreateRule(w.ctx, "TA", "SD", &admin.CreateRuleOptions{Name: new("r" + name)})
 			w.must(err)
 		}
 		queues := func(r admin.ListQueuesResponse) []string {
@@ -115,7 +115,7 @@ func TestATopicAndItsSubscriptionsSayWhatIsInThem(t *testing.T) { // M9
 	managed(t, func(t *testing.T, w *world, a *admin.Client) {
 		w.createTopic(a, "t", "all")
 		w.createSubscription(a, "t", "none", &admin.FalseFilter{}, nil)
-		w.createSubscription(a, "t", "some", &admin.CorrelationFilter{MessageID: ptr("a")}, nil)
+		w.createSubscription(a, "t", "some", &admin.CorrelationFilter{MessageID: new("a")}, nil)
 		created := w.hub.Now()
 		w.send("t", "a", "b")
 		c := w.client("sender")

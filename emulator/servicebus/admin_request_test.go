@@ -132,7 +132,7 @@ func TestWhoMayNotManageIsToldInTheServicesWords(t *testing.T) { // M8
 			refused(b.CreateSubscription(w.ctx, "t", "n", nil))("SubCode=40100: Unauthorized : Unauthorized access for 'CreateOrUpdateSubscription'")
 			refused(b.DeleteSubscription(w.ctx, "t", "s", nil))("'DeleteSubscription'")
 			refused(b.NewListSubscriptionsPager("t", nil).NextPage(w.ctx))("'EnumerateSubscriptions'")
-			refused(b.CreateRule(w.ctx, "t", "s", &admin.CreateRuleOptions{Name: ptr("r")}))("'CreateOrUpdateRule'")
+			refused(b.CreateRule(w.ctx, "t", "s", &admin.CreateRuleOptions{Name: new("r")}))("'CreateOrUpdateRule'")
 			refused(b.NewListRulesPager("t", "s", nil).NextPage(w.ctx))("'EnumerateRules'")
 			refused(b.DeleteRule(w.ctx, "t", "s", "$Default", nil))("'DeleteRule'")
 			if got, err := b.GetQueue(w.ctx, "none", nil); got != nil || err != nil {

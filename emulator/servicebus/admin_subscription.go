@@ -93,9 +93,9 @@ func (q *adminRequest) describeSubscription(i broker.Info) atom.Entry {
 	if stored, ok := i.Description.(*atom.Subscription); ok {
 		d = *stored
 	}
-	d.MessageCount, d.CountDetails = ptr(int64(i.Total())), counts(i)
-	d.CreatedAt, d.UpdatedAt, d.AccessedAt = ptr(atom.Time(i.Created)), ptr(atom.Time(i.Updated)), ptr(atom.Time(i.Accessed))
-	d.EntityAvailabilityStatus = ptr("Available")
+	d.MessageCount, d.CountDetails = new(int64(i.Total())), counts(i)
+	d.CreatedAt, d.UpdatedAt, d.AccessedAt = new(atom.Time(i.Created)), new(atom.Time(i.Updated)), new(atom.Time(i.Accessed))
+	d.EntityAvailabilityStatus = new("Available")
 	return q.entry(broker.SubscriptionPath(q.to.entity, i.Name), i.Name, i, &d)
 }
 
@@ -179,7 +179,7 @@ func (q *adminRequest) describeRule(r broker.Rule) atom.Entry {
 	if stored, ok := r.Description.(*atom.Rule); ok {
 		d = *stored
 	}
-	d.Name, d.CreatedAt = &r.Name, ptr(atom.Time(r.Created))
+	d.Name, d.CreatedAt = &r.Name, new(atom.Time(r.Created))
 	path := broker.SubscriptionPath(q.to.entity, q.to.subscription) + "/Rules/" + r.Name
 	return q.entry(path, r.Name, broker.Info{Created: r.Created, Updated: r.Created}, &d)
 }

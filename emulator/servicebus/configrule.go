@@ -83,7 +83,7 @@ func (w *walk) compile(d *atom.Rule, filterNode, actionNode node) broker.Rule {
 func (w *walk) expression(n node) (expression *string) {
 	w.members(n, members{"SqlExpression": func(n node) {
 		if _, ok := n.value.(string); ok {
-			expression = ptr(w.text(n))
+			expression = new(w.text(n))
 		} else {
 			w.text(n)
 		}
@@ -93,7 +93,7 @@ func (w *walk) expression(n node) (expression *string) {
 
 func (w *walk) correlation(n node) *atom.Filter {
 	f := &atom.Filter{Type: atom.CorrelationFilter}
-	into := func(p **string) func(node) { return func(n node) { *p = ptr(w.text(n)) } }
+	into := func(p **string) func(node) { return func(n node) { *p = new(w.text(n)) } }
 	w.members(n, members{
 		"ContentType":      into(&f.ContentType),
 		"CorrelationId":    into(&f.CorrelationID),

@@ -20,8 +20,8 @@ import (
 // order is a message with every property that a rule can look at.
 func order() *azservicebus.Message {
 	return &azservicebus.Message{
-		MessageID: ptr("m"), CorrelationID: ptr("c"), ContentType: ptr("text/plain"), Subject: ptr("order"), ReplyTo: ptr("r"),
-		ReplyToSessionID: ptr("rs"), SessionID: ptr("s"), To: ptr("t"), TimeToLive: ptr(time.Hour), Body: []byte("12345"),
+		MessageID: new("m"), CorrelationID: new("c"), ContentType: new("text/plain"), Subject: new("order"), ReplyTo: new("r"),
+		ReplyToSessionID: new("rs"), SessionID: new("s"), To: new("t"), TimeToLive: new(time.Hour), Body: []byte("12345"),
 		ApplicationProperties: map[string]any{
 			"color": "Blue", "quantity": int32(10), "price": 12.5, "big": int64(1 << 40), "urgent": true, "at": time.Date(2026, 1, 2, 0, 0, 0, 0, time.UTC),
 			"ratio": float32(0.5), "nothing": nil, "id": amqp.UUID{1, 2, 3}, "a.b": "dotted",
@@ -32,13 +32,13 @@ func order() *azservicebus.Message {
 func TestASubscriptionGetsWhatItsRuleWants(t *testing.T) { // R1 to R5 over the wire
 	filters := map[admin.RuleFilter]bool{
 		&admin.TrueFilter{}: true, &admin.FalseFilter{}: false,
-		&admin.CorrelationFilter{Subject: ptr("order")}: true,
-		&admin.CorrelationFilter{Subject: ptr("Order")}: false,
+		&admin.CorrelationFilter{Subject: new("order")}: true,
+		&admin.CorrelationFilter{Subject: new("Order")}: false,
 		&admin.CorrelationFilter{
-			Subject: ptr("order"), CorrelationID: ptr("c"), ContentType: ptr("text/plain"), MessageID: ptr("m"), ReplyTo: ptr("r"),
-			ReplyToSessionID: ptr("rs"), SessionID: ptr("s"), To: ptr("t"), ApplicationProperties: map[string]any{"COLOR": "Blue", "quantity": int64(10)},
+			Subject: new("order"), CorrelationID: new("c"), ContentType: new("text/plain"), MessageID: new("m"), ReplyTo: new("r"),
+			ReplyToSessionID: new("rs"), SessionID: new("s"), To: new("t"), ApplicationProperties: map[string]any{"COLOR": "Blue", "quantity": int64(10)},
 		}: true,
-		&admin.CorrelationFilter{Subject: ptr("order"), To: ptr("else")}:                                                       false,
+		&admin.CorrelationFilter{Subject: new("order"), To: new("else")}:                                                       false,
 		&admin.CorrelationFilter{ApplicationProperties: map[string]any{"urgent": true}}:                                        true,
 		&admin.CorrelationFilter{ApplicationProperties: map[string]any{"price": 12.5}}:                                         true,
 		&admin.CorrelationFilter{ApplicationProperties: map[string]any{"price": 12.25}}:                                        false,
@@ -131,13 +131,13 @@ func TestOfSeveralRulesEachThatActsMakesACopyAndAllOthersOne(t *testing.T) { // 
 		w.createTopic(a, "t", "copies", "plain")
 		for name, r := range map[string]admin.CreateRuleOptions{
 			"matches":      {Filter: &admin.SQLFilter{Expression: "quantity = 10"}},
-			"matches too":  {Filter: &admin.CorrelationFilter{Subject: ptr("order")}},
+			"matches too":  {Filter: &admin.CorrelationFilter{Subject: new("order")}},
 			"does not":     {Filter: &admin.FalseFilter{}},
 			"acts":         {Filter: &admin.TrueFilter{}, Action: &admin.SQLAction{Expression: "SET color = 'Red'; SET quantity = quantity + 1; REMOVE price; SET sys.Label = 'acted'"}},
 			"acts as well": {Filter: &admin.SQLFilter{Expression: "urgent = TRUE"}, Action: &admin.SQLAction{Expression: "SET by = @who", Parameters: map[string]any{"@who": "me"}}},
 			"acts on none": {Filter: &admin.FalseFilter{}, Action: &admin.SQLAction{Expression: "SET color = 'none'"}},
 		} {
-			r.Name = ptr(strings.ReplaceAll(name, " ", "-"))
+			r.Name = new(strings.ReplaceAll(name, " ", "-"))
 			_, err := a.CreateRule(w.ctx, "t", "copies", &r)
 			w.must(err)
 		}
@@ -284,7 +284,7 @@ func TestScheduledMessagesMeetTheRulesOfTheirTime(t *testing.T) { // M10
 		c := w.client("sender")
 		_, err := w.sender(c, "t").ScheduleMessages(w.ctx, []*azservicebus.Message{message("a"), message("b")}, w.hub.Now().Add(time.Hour), nil)
 		w.must(err)
-		_, err = a.UpdateRule(w.ctx, "t", "s", admin.RuleProperties{Name: "$Default", Filter: &admin.CorrelationFilter{MessageID: ptr("b")}})
+		_, err = a.UpdateRule(w.ctx, "t", "s", admin.RuleProperties{Name: "$Default", Filter: &admin.CorrelationFilter{MessageID: new("b")}})
 		w.must(err)
 		time.Sleep(time.Hour)
 		if got := idsOf(w.taken("t", "s")); !slices.Equal(got, []string{"b"}) {
@@ -298,7 +298,7 @@ func TestAnExpressionThatMeansNothingIsRefusedWithItsPlace(t *testing.T) { // R6
 		w.createTopic(a, "t", "s")
 		refused := func(r admin.RuleProperties, says string) {
 			t.Helper()
-			_, err := a.CreateRule(w.ctx, "t", "s", &admin.CreateRuleOptions{Name: ptr("r"), Filter: r.Filter, Action: r.Action})
+			_, err := a.CreateRule(w.ctx, "t", "s", &admin.CreateRuleOptions{Name: new("r"), Filter: r.Filter, Action: r.Action})
 			w.wantStatus(err, http.StatusBadRequest, says)
 			_, err = a.CreateSubscription(w.ctx, "t", "n", &admin.CreateSubscriptionOptions{Properties: &admin.SubscriptionProperties{DefaultRule: &r}})
 			w.wantStatus(err, http.StatusBadRequest, says)

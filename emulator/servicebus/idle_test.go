@@ -121,7 +121,7 @@ func TestAnIdleTopicAndAnIdleSubscriptionAreDeleted(t *testing.T) { // B17
 		w.wantThere(a, "after its time", false, "a")
 		time.Sleep(2*idle - 2*time.Second)
 		w.wantThere(a, "a second before the topic's time", true, "t", "b")
-		_, err := a.CreateRule(w.ctx, "t", "b", &admin.CreateRuleOptions{Name: ptr("all")})
+		_, err := a.CreateRule(w.ctx, "t", "b", &admin.CreateRuleOptions{Name: new("all")})
 		w.must(err)
 		time.Sleep(2*idle - time.Second)
 		r, err := w.client("worker-1").NewReceiverForSubscription("t", "b", nil)
@@ -139,9 +139,9 @@ func TestAnIdleTopicAndAnIdleSubscriptionAreDeleted(t *testing.T) { // B17
 
 func TestIdlenessIsAtLeastFiveMinutes(t *testing.T) { // M3
 	managed(t, func(t *testing.T, w *world, a *admin.Client) {
-		_, err := a.CreateQueue(w.ctx, "q", &admin.CreateQueueOptions{Properties: &admin.QueueProperties{AutoDeleteOnIdle: ptr("PT4M59S")}})
+		_, err := a.CreateQueue(w.ctx, "q", &admin.CreateQueueOptions{Properties: &admin.QueueProperties{AutoDeleteOnIdle: new("PT4M59S")}})
 		w.wantStatus(err, 400, "AutoDeleteOnIdle must be at least PT5M, is PT4M59S")
-		w.createQueue(a, "q", &admin.QueueProperties{AutoDeleteOnIdle: ptr("PT5M")})
+		w.createQueue(a, "q", &admin.QueueProperties{AutoDeleteOnIdle: new("PT5M")})
 		time.Sleep(idle - time.Nanosecond)
 		w.wantThere(a, "before its time", true, "q")
 		time.Sleep(time.Nanosecond)

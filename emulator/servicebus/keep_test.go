@@ -205,11 +205,11 @@ func TestEverythingThatTheSDKCanSeeIsAsItWas(t *testing.T) { // B16
 	config := usual
 	config.Data = t.TempDir()
 	full := &azservicebus.Message{
-		MessageID: ptr("full"), Body: []byte("body"), ContentType: ptr("text/plain"), CorrelationID: ptr("c"), Subject: ptr("s"),
-		ReplyTo: ptr("r"), ReplyToSessionID: ptr("rs"), To: ptr("to"), PartitionKey: ptr("p"), TimeToLive: ptr(30 * time.Minute),
+		MessageID: new("full"), Body: []byte("body"), ContentType: new("text/plain"), CorrelationID: new("c"), Subject: new("s"),
+		ReplyTo: new("r"), ReplyToSessionID: new("rs"), To: new("to"), PartitionKey: new("p"), TimeToLive: new(30 * time.Minute),
 		ApplicationProperties: map[string]any{"text": "x", "number": int64(7), "float": 1.5, "flag": true, "when": time.Unix(1_000_000, 0).UTC(), "raw": []byte{1, 2}},
 	}
-	rule := &admin.CreateRuleOptions{Name: ptr("vip"), Filter: &admin.SQLFilter{Expression: "grade = @g", Parameters: map[string]any{"@g": "vip"}},
+	rule := &admin.CreateRuleOptions{Name: new("vip"), Filter: &admin.SQLFilter{Expression: "grade = @g", Parameters: map[string]any{"@g": "vip"}},
 		Action: &admin.SQLAction{Expression: "SET seen = 1"}}
 	inBubbleOf(t, config, func(t *testing.T, w *world) {
 		c, a := w.client("worker-1"), w.management()
@@ -220,11 +220,11 @@ func TestEverythingThatTheSDKCanSeeIsAsItWas(t *testing.T) { // B16
 		first = w.receive(r)
 		w.send("tasks", "bad")
 		bad := w.receive(r)
-		w.must(r.DeadLetterMessage(w.ctx, bad, &azservicebus.DeadLetterOptions{Reason: ptr("bad"), ErrorDescription: ptr("very")}))
+		w.must(r.DeadLetterMessage(w.ctx, bad, &azservicebus.DeadLetterOptions{Reason: new("bad"), ErrorDescription: new("very")}))
 		dead := w.receive(w.deadLetters(c, "tasks"))
 		_, err := a.CreateQueue(w.ctx, "made", &admin.CreateQueueOptions{Properties: &admin.QueueProperties{
-			UserMetadata: ptr("mine"), LockDuration: ptr("PT10S"),
-			AuthorizationRules: []admin.AuthorizationRule{{KeyName: ptr("k"), AccessRights: []admin.AccessRight{admin.AccessRightSend}}},
+			UserMetadata: new("mine"), LockDuration: new("PT10S"),
+			AuthorizationRules: []admin.AuthorizationRule{{KeyName: new("k"), AccessRights: []admin.AccessRight{admin.AccessRightSend}}},
 		}})
 		w.must(err)
 		description, err := a.GetQueue(w.ctx, "made", nil)

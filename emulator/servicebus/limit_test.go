@@ -42,9 +42,9 @@ func TestTheSmallerTimeToLiveCountsAndALockOutlivesIt(t *testing.T) { // B9
 		c := w.client("worker-1")
 		s, r := w.sender(c, "tasks"), w.receiver(c, "tasks") // an hour, dead-lettering
 		short, long := message("short"), message("long")
-		short.TimeToLive, long.TimeToLive = ptr(time.Minute), ptr(10*time.Hour)
+		short.TimeToLive, long.TimeToLive = new(time.Minute), new(10*time.Hour)
 		held := message("held")
-		held.TimeToLive = ptr(time.Minute)
+		held.TimeToLive = new(time.Minute)
 		w.must(s.SendMessage(w.ctx, held, nil))
 		m := w.receive(r)
 		w.must(s.SendMessage(w.ctx, short, nil))

@@ -44,7 +44,7 @@ func TestRulesAreChangedOverAMQP(t *testing.T) { // B10
 		s := w.sender(w.client("sender"), "task-events")
 		for id, n := range map[string]int64{"one": 1, "two": 2, "three": 3} {
 			m := message(id)
-			m.Subject, m.ApplicationProperties = ptr("s"), map[string]any{"n": n}
+			m.Subject, m.ApplicationProperties = new("s"), map[string]any{"n": n}
 			w.must(s.SendMessage(w.ctx, m, nil))
 		}
 		r, err := w.client("worker-1").NewReceiverForSubscription("task-events", "audit", nil)

@@ -71,14 +71,14 @@ func apply(filter rule.Filter, action *rule.Action) func(*broker.Message) (*brok
 func filterOf(d *atom.Filter) (rule.Filter, error) {
 	switch d.Type {
 	case atom.TrueFilter, atom.FalseFilter:
-		d.SQLExpression, d.CompatibilityLevel = ptr("1=1"), ptr[int64](compatibilityLevel)
+		d.SQLExpression, d.CompatibilityLevel = new("1=1"), new(int64(compatibilityLevel))
 		if d.Type == atom.FalseFilter {
-			d.SQLExpression = ptr("1=0")
+			d.SQLExpression = new("1=0")
 			return rule.False{}, nil
 		}
 		return rule.True{}, nil
 	case atom.SQLFilter:
-		d.CompatibilityLevel = ptr[int64](compatibilityLevel)
+		d.CompatibilityLevel = new(int64(compatibilityLevel))
 		parameters, err := valuesOf(d.Parameters)
 		if err != nil {
 			return nil, err
@@ -122,7 +122,7 @@ func actionOf(d *atom.Action) (*rule.Action, error) {
 	default:
 		return nil, fmt.Errorf("the type %q is not known", d.Type)
 	}
-	d.CompatibilityLevel = ptr[int64](compatibilityLevel)
+	d.CompatibilityLevel = new(int64(compatibilityLevel))
 	parameters, err := valuesOf(d.Parameters)
 	if err != nil {
 		return nil, err
@@ -250,7 +250,7 @@ func writtenDuration(d time.Duration) *string {
 	if d == 0 {
 		return nil
 	}
-	return ptr(formatDuration(d))
+	return new(formatDuration(d))
 }
 
 func written[T comparable](v T) *T {

@@ -20,7 +20,7 @@ func mortal(id string, life time.Duration) *azservicebus.Message {
 // peek shows everything in a queue.
 func (w *world) peek(r *azservicebus.Receiver) []*azservicebus.ReceivedMessage {
 	w.t.Helper()
-	got, err := r.PeekMessages(w.ctx, 100, &azservicebus.PeekMessagesOptions{FromSequenceNumber: ptr(int64(0))})
+	got, err := r.PeekMessages(w.ctx, 100, &azservicebus.PeekMessagesOptions{FromSequenceNumber: new(int64(0))})
 	w.must(err)
 	return got
 }

@@ -17,9 +17,9 @@ func TestMessagesRoundTripUnchanged(t *testing.T) {
 		c := w.client("worker-1")
 		s, r := w.sender(c, "tasks"), w.receiver(c, "tasks")
 		sent := &azservicebus.Message{
-			Body: []byte{0, 1, 255}, MessageID: ptr("id"), CorrelationID: ptr("correlation"), Subject: ptr("subject"),
-			ContentType: ptr("application/cloudevents+json"), ReplyTo: ptr("reply"), ReplyToSessionID: ptr("reply session"),
-			SessionID: ptr("session"), PartitionKey: ptr("session"), To: ptr("to"), TimeToLive: ptr(20 * time.Minute),
+			Body: []byte{0, 1, 255}, MessageID: new("id"), CorrelationID: new("correlation"), Subject: new("subject"),
+			ContentType: new("application/cloudevents+json"), ReplyTo: new("reply"), ReplyToSessionID: new("reply session"),
+			SessionID: new("session"), PartitionKey: new("session"), To: new("to"), TimeToLive: new(20 * time.Minute),
 			ApplicationProperties: map[string]any{
 				"string": "text", "bool": true, "int8": int8(-8), "int16": int16(-16), "int32": int32(-32), "int64": int64(-64),
 				"uint8": uint8(8), "uint16": uint16(16), "uint32": uint32(32), "uint64": uint64(64), "float32": float32(1.5),
@@ -190,7 +190,7 @@ func TestScheduledMessagesComeAtTheirTimeUnderANewNumber(t *testing.T) {
 		numbers, err := s.ScheduleMessages(w.ctx, []*azservicebus.Message{message("a"), message("b")}, when, nil)
 		w.must(err)
 		annotated := message("c")
-		annotated.ScheduledEnqueueTime = ptr(when.Add(time.Minute))
+		annotated.ScheduledEnqueueTime = new(when.Add(time.Minute))
 		w.must(s.SendMessage(w.ctx, annotated, nil))
 		peeked, err := r.PeekMessages(w.ctx, 10, nil)
 		w.must(err)
@@ -240,12 +240,12 @@ func TestPeekingLocksNothing(t *testing.T) {
 		w.send("tasks", "a", "b")
 		r := w.receiver(w.client("worker-1"), "tasks")
 		w.receive(r)
-		peeked, err := r.PeekMessages(w.ctx, 10, &azservicebus.PeekMessagesOptions{FromSequenceNumber: ptr(int64(1))})
+		peeked, err := r.PeekMessages(w.ctx, 10, &azservicebus.PeekMessagesOptions{FromSequenceNumber: new(int64(1))})
 		w.must(err)
 		if len(peeked) != 2 || peeked[0].LockedUntil != nil || peeked[1].MessageID != "b" {
 			t.Fatalf("peeked %+v", peeked)
 		}
-		none, err := r.PeekMessages(w.ctx, 10, &azservicebus.PeekMessagesOptions{FromSequenceNumber: ptr(int64(3))})
+		none, err := r.PeekMessages(w.ctx, 10, &azservicebus.PeekMessagesOptions{FromSequenceNumber: new(int64(3))})
 		w.must(err)
 		if len(none) != 0 {
 			t.Errorf("peeked %d messages behind the end", len(none))

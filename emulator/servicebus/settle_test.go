@@ -128,7 +128,7 @@ func TestDeadLetteringIsAnsweredAcceptedAtOnce(t *testing.T) {
 		m := w.receive(r)
 		start := time.Now()
 		w.must(r.DeadLetterMessage(w.ctx, m, &azservicebus.DeadLetterOptions{
-			Reason: ptr("Keyless"), ErrorDescription: ptr("failed once"), PropertiesToModify: map[string]any{"more": "x"},
+			Reason: new("Keyless"), ErrorDescription: new("failed once"), PropertiesToModify: map[string]any{"more": "x"},
 		}))
 		// Answered by echoing rejected, the SDK would rebuild its connection and wait four seconds.
 		if took := time.Since(start); took != 0 {
@@ -192,7 +192,7 @@ func TestExpiredMessagesBecomeDeadLetters(t *testing.T) {
 		worker := w.client("worker-1")
 		s := w.sender(worker, "tasks")
 		m := message("a")
-		m.TimeToLive = ptr(10 * time.Minute)
+		m.TimeToLive = new(10 * time.Minute)
 		w.must(s.SendMessage(w.ctx, m, nil))
 		time.Sleep(10 * time.Minute)
 		w.receiveNothing(w.receiver(worker, "tasks"))
@@ -237,7 +237,7 @@ func TestSettlingOverManagementDoesTheSame(t *testing.T) {
 		if m.DeliveryCount != 2 || m.ApplicationProperties["why"] != "x" {
 			t.Errorf("abandoned message came back as %+v", m)
 		}
-		w.must(r.DeadLetterMessage(w.ctx, byToken(m), &azservicebus.DeadLetterOptions{Reason: ptr("r"), ErrorDescription: ptr("d")}))
+		w.must(r.DeadLetterMessage(w.ctx, byToken(m), &azservicebus.DeadLetterOptions{Reason: new("r"), ErrorDescription: new("d")}))
 		dead := w.receive(w.deadLetters(worker, "tasks"))
 		if *dead.DeadLetterReason != "r" || *dead.DeadLetterErrorDescription != "d" || dead.ApplicationProperties["why"] != "x" {
 			t.Errorf("dead letter is %+v", dead)

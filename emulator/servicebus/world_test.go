@@ -242,5 +242,3 @@ func (w *world) count(kind, key string) int {
 	}
 	return n
 }
-
-func ptr[T any](v T) *T { return &v }
