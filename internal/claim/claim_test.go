@@ -59,7 +59,7 @@ func TestAClaimIsReadWithNulls(t *testing.T) {
 }
 
 func TestFingerprintIsOverTaskTypeAndCanonicalPayload(t *testing.T) { // C7
-	want := fmt.Sprintf("sha256:%x", sha256.Sum256([]byte("customer.create\x00"+`{"a":1,"b":[2,"x"]}`)))
+	want := digest("customer.create\x00" + `{"a":1,"b":[2,"x"]}`)
 	for _, payload := range []string{`{"a":1,"b":[2,"x"]}`, ` { "b" : [ 2.0, "\u0078" ], "a" : 1e0 } `} {
 		got, err := claim.Fingerprint("customer.create", jsontext.Value(payload))
 		if err != nil || got != want {
@@ -92,8 +92,11 @@ func TestAPayloadWithoutACanonicalFormIsPoison(t *testing.T) { // C7
 	}
 }
 
+func digest(canonical string) string {
+	return fmt.Sprintf("sha256:%x", sha256.Sum256([]byte(canonical)))
+}
+
 func TestTheDigestOfAResultIsOverItsCanonicalForm(t *testing.T) { // C2
-	digest := func(canonical string) string { return fmt.Sprintf("sha256:%x", sha256.Sum256([]byte(canonical))) }
 	for _, test := range []struct{ name, ref, value, want string }{
 		{"a reference alone", "/customers/7", "", digest(`{"ref":"/customers/7"}`)},
 		{"nothing at all", "", "", digest(`{"ref":""}`)},
@@ -110,6 +113,31 @@ func TestTheDigestOfAResultIsOverItsCanonicalForm(t *testing.T) { // C2
 			got, err := claim.NewResult(test.ref, value, "")
 			if err != nil || got.Digest != test.want || got.Ref != test.ref || string(got.Value) != test.value {
 				t.Errorf("%+v, %v, want digest %s", got, err, test.want)
+			}
+		})
+	}
+}
+
+// Of a value that is too large for the claim, and of one that its caller has found too
+// large to hand over, the digest is kept, and is part of the result's.
+func TestAValueThatIsTooLargeIsKeptAsItsDigest(t *testing.T) { // C2
+	text := func(size int) string { return `"` + strings.Repeat("x", size-2) + `"` }
+	most, more := text(claim.MaxValue), text(claim.MaxValue+1)
+	for _, test := range []struct{ name, value, omitted, wantValue, wantOmitted, want string }{
+		{"as large as is kept", most, "", most, "", digest(`{"ref":"/c/1","value":` + most + `}`)},
+		{"a byte more", more, "", "", digest(more), digest(`{"omitted":"` + digest(more) + `","ref":"/c/1"}`)},
+		{"the same in another spelling", " " + more, "", "", digest(more), digest(`{"omitted":"` + digest(more) + `","ref":"/c/1"}`)},
+		{"left out by its caller", "", "sha256:ab", "", "sha256:ab", digest(`{"omitted":"sha256:ab","ref":"/c/1"}`)},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			var value jsontext.Value
+			if test.value != "" {
+				value = jsontext.Value(test.value)
+			}
+			got, err := claim.NewResult("/c/1", value, test.omitted)
+			if err != nil || got.Digest != test.want || string(got.Value) != test.wantValue || got.Omitted != test.wantOmitted {
+				t.Errorf("digest %s of %d bytes, omitted %q, %v, want digest %s of %d bytes, omitted %q",
+					got.Digest, len(got.Value), got.Omitted, err, test.want, len(test.wantValue), test.wantOmitted)
 			}
 		})
 	}

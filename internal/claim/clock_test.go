@@ -125,7 +125,6 @@ func TestAJumpOfTheStoresClockCostsALeaseAndNoMore(t *testing.T) { // C4 C6
 // A store whose clock was set back shows a record from its future. Nobody waits for
 // that future (HORIZON H25).
 func TestAClockThatWasSetBackIsNotWaitedFor(t *testing.T) { // C6
-	terms := claim.Terms{Lease: 300 * time.Second, ChallengerMargin: 5 * time.Second, MaxAttempts: 8}
 	_, v, write := claim.Take(held(), -24*time.Hour, asking(), "other", terms)
 	if v.Kind != claim.Busy || write || v.Wait > 306*time.Second {
 		t.Errorf("%s for %v, want busy for a lease and its margins", v.Kind, v.Wait)

@@ -23,7 +23,7 @@ func TestTheFirstGrantIsOneCreateAndNoRead(t *testing.T) { // C1, C3
 		if c := lease.Claim(); c.Fence != 1 || c.Starts != 1 || c.Status != claim.InProgress {
 			t.Errorf("granted %+v", c)
 		}
-		if left := lease.Left(); left != 290*time.Second {
+		if left := lease.Left(); left != trust {
 			t.Errorf("trusted for %v, want the lease less the owner's margin", left)
 		}
 		if c := lease.Claim(); !strings.HasPrefix(c.Owner, "worker-1/") || strings.Count(c.Owner, "/") != 2 || len(c.W) != 16 || strings.Contains(c.Owner, c.W) {
@@ -97,7 +97,7 @@ func TestALeaseIsAsOldAsTheStoreSays(t *testing.T) { // C6
 		if lease.Claim().Fence != 2 {
 			t.Errorf("fence %d, want 2", lease.Claim().Fence)
 		}
-		if first.Left() != 290*time.Second || first.Context().Err() != nil {
+		if first.Left() != trust || first.Context().Err() != nil {
 			t.Errorf("the first owner has %v left by its own clock, and %v", first.Left(), context.Cause(first.Context()))
 		}
 	})
@@ -179,14 +179,14 @@ func TestAKeylessCallThatMayHaveBeenMadeIsFailedOnce(t *testing.T) { // C10
 
 func TestOfManyWhoAskAtOnceOneIsGranted(t *testing.T) { // C1, C3
 	inWorld(t, func(t *testing.T, w *world) {
-		ask := func(says string, fence int64, requests func(*claim.Ask)) {
+		ask := func(says string, fence int64, change func(*claim.Ask)) {
 			var mu sync.Mutex
 			var granted []*claim.Lease
 			var all sync.WaitGroup
 			for i := range 12 {
 				d := w.desk(fmt.Sprintf("worker-%d", i))
 				all.Go(func() {
-					lease, v, err := d.Take(t.Context(), task(requests))
+					lease, v, err := d.Take(t.Context(), task(change))
 					mu.Lock()
 					defer mu.Unlock()
 					switch {

@@ -1,6 +1,7 @@
 package claim_test
 
 import (
+	"errors"
 	"net/http"
 	"testing"
 	"time"
@@ -110,23 +111,24 @@ func TestOnlyWhatNobodyCanHaveCalledIsCancelled(t *testing.T) { // E8
 	base := situation{stands: claim.InProgress, sameAsk: true, age: pastMargin, starts: 2, notBefore: present, window: future}
 	for says, test := range map[string]struct {
 		change func(*situation)
-		want   bool
+		fence  int64 // of what is written; 0: nothing is
 	}{
-		"keyless and stale":      {func(*situation) {}, true},
-		"keyless and released":   {func(s *situation) { s.age, s.released = atMarginEnd, true }, true},
-		"its lease stands":       {func(s *situation) { s.age = atMarginEnd }, false},
-		"a call may be made":     {func(s *situation) { s.callStarted = true }, false},
-		"keyed":                  {func(s *situation) { s.recordedKey = true }, false},
-		"keyed steps beside one": {func(s *situation) { s.step = sameStep }, false},
-		"completed":              {func(s *situation) { s.stands = claim.Completed }, false},
-		"failed":                 {func(s *situation) { s.stands = claim.Failed }, false},
-		"cancelled already":      {func(s *situation) { s.stands = claim.Cancelled }, false},
+		"nothing stands":         {func(s *situation) { s.stands = "" }, 1},
+		"keyless and stale":      {func(*situation) {}, 5},
+		"keyless and released":   {func(s *situation) { s.age, s.released = atMarginEnd, true }, 5},
+		"its lease stands":       {func(s *situation) { s.age = atMarginEnd }, 0},
+		"a call may be made":     {func(s *situation) { s.callStarted = true }, 0},
+		"keyed":                  {func(s *situation) { s.recordedKey = true }, 0},
+		"keyed steps beside one": {func(s *situation) { s.step = sameStep }, 0},
+		"completed":              {func(s *situation) { s.stands = claim.Completed }, 0},
+		"failed":                 {func(s *situation) { s.stands = claim.Failed }, 0},
+		"cancelled already":      {func(s *situation) { s.stands = claim.Cancelled }, 0},
 	} {
 		s := base
 		test.change(&s)
 		next, write := claim.Withdraw(s.claim(), s.age.duration(), look(), ours, terms)
-		if write != test.want || write && (next.Status != claim.Cancelled || next.Fence != 5) {
-			t.Errorf("%s: write %t, %s, fence %d", says, write, next.Status, next.Fence)
+		if write != (test.fence > 0) || write && (next.Status != claim.Cancelled || next.Fence != test.fence || next.Owner != ours || next.Fingerprint != "sha256:asked") {
+			t.Errorf("%s: write %t, %s, fence %d, owner %s, fingerprint %s", says, write, next.Status, next.Fence, next.Owner, next.Fingerprint)
 		}
 	}
 }
@@ -142,8 +144,8 @@ func TestTheOrchestratorsWritesCountAsANewerGrant(t *testing.T) { // C4 E4
 		if err != nil || found != claim.FoundOver || stands.Fence != 2 {
 			t.Fatalf("%s, fence %d, %v", found, stands.Fence, err)
 		}
-		if _, err := lease.Complete(t.Context(), done(t)); err == nil {
-			t.Error("a zombie completed what was failed")
+		if _, err := lease.Complete(t.Context(), done(t)); !errors.Is(err, claim.ErrFenced) {
+			t.Errorf("a zombie completes what was failed: %v, want ErrFenced", err)
 		}
 		if v := w.answer(w.desk("worker-2"), task(again)); v.Kind != claim.Over {
 			t.Errorf("%s, want the failure to be told", v.Kind)
@@ -175,8 +177,13 @@ func TestAFailedClaimIsResolvedAsAppliedOnce(t *testing.T) { // E7
 			t.Fatal(err)
 		}
 		d := w.desk("orchestrator")
-		if _, err := d.Resolve(t.Context(), "82f3", 2, done(t)); err == nil {
-			t.Error("a run that has not failed is resolved")
+		for says, ask := range map[string]struct {
+			id  string
+			run int
+		}{"a run that has not failed": {"82f3", 2}, "what nobody has claimed": {"91aa", 1}} {
+			if _, err := d.Resolve(t.Context(), ask.id, ask.run, done(t)); !errors.Is(err, claim.ErrNotFailed) {
+				t.Errorf("%s is resolved: %v, want ErrNotFailed", says, err)
+			}
 		}
 		for range 2 {
 			stands, err := d.Resolve(t.Context(), "82f3", 1, done(t))

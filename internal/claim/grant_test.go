@@ -65,7 +65,7 @@ func TestAGrantWhoseAnswerIsLostIsRecognisedByItsOwner(t *testing.T) { // C9
 					if sent[len(sent)-1] != "read 200" {
 						t.Errorf("sent %q, want it read back", sent)
 					}
-					if left, want := lease.Left(), 290*time.Second-time.Since(asked); left != want {
+					if left, want := lease.Left(), trust-time.Since(asked); left != want {
 						t.Errorf("trusted for %v, want %v: counted from before the first write", left, want) // C5
 					}
 				})
@@ -122,7 +122,7 @@ func TestAGrantThatLandsLateIsNeverMistaken(t *testing.T) { // C9, C3
 					if c := got.lease.Claim(); c.Fence != g.fence || c.Starts != int(g.fence) || c.W != stands.W || c.Owner != stands.Owner {
 						t.Errorf("the lease holds %+v\nbut stored is %+v", c, stands)
 					}
-					if left, want := got.lease.Left(), 290*time.Second-time.Since(asked); left != want {
+					if left, want := got.lease.Left(), trust-time.Since(asked); left != want {
 						t.Errorf("trusted for %v, want %v: which of the two was applied is not known to the millisecond", left, want) // C5
 					}
 				})

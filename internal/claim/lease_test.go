@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"reflect"
 	"slices"
 	"testing"
 	"testing/synctest"
@@ -122,7 +123,7 @@ func TestALeaseIsRenewedForAsLongAsItIsHeld(t *testing.T) { // C1, C5
 			t.Errorf("after an hour: %s for %v, want busy", v.Kind, v.Wait)
 		}
 		last.W = first.W
-		if fmt.Sprintf("%+v", last) != fmt.Sprintf("%+v", first) {
+		if !reflect.DeepEqual(last, first) {
 			t.Errorf("the renewals changed\n%+v\nto %+v", first, last)
 		}
 	})

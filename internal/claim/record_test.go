@@ -28,6 +28,16 @@ func TestNothingIsDecidedFromARecordThatThisVersionDoesNotWrite(t *testing.T) { 
 				if lease != nil || v.Kind != 0 || !errors.Is(err, message.ErrRefused) {
 					t.Errorf("lease %t, %s, %v, want it refused", lease != nil, v.Kind, err)
 				}
+				d := w.desk("orchestrator")
+				_, read := d.Read(t.Context(), c.ID)
+				_, _, examined := d.Examine(t.Context(), look(deadLetter))
+				_, withdrawn := d.Withdraw(t.Context(), look())
+				_, resolved := d.Resolve(t.Context(), c.ID, c.Run, done(t))
+				for asked, err := range map[string]error{"read": read, "examined": examined, "withdrawn": withdrawn, "resolved": resolved} {
+					if !errors.Is(err, message.ErrRefused) {
+						t.Errorf("%s: %v, want it refused", asked, err)
+					}
+				}
 				if stands := w.stands(); stands.ETag != etag {
 					t.Errorf("written: %+v", stands.Claim)
 				}

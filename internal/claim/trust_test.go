@@ -89,6 +89,29 @@ func TestAFailedRenewalIsMadeUpFor(t *testing.T) { // C5
 	})
 }
 
+// A store that refuses a renewal is not asked again at once: the next one is an eighth of
+// a period away.
+func TestARefusedRenewalIsNotRepeatedAtOnce(t *testing.T) {
+	inWorld(t, func(t *testing.T, w *world) {
+		d := w.desk("worker-1")
+		var refused []time.Time
+		d.Renewed = func(context.Context, error) { refused = append(refused, time.Now()) }
+		lease := w.grant(d, task())
+		w.arm(control.Rule{Match: control.Match{Client: "worker-1", Operation: "replace"}, Do: "answer", Status: http.StatusForbidden})
+		<-lease.Context().Done()
+		lease.Close()
+		if len(refused) < 2 {
+			t.Errorf("%d renewals, want it tried again", len(refused))
+		}
+		const eighth = 100 * time.Second / 8
+		for i := range refused[min(1, len(refused)):] {
+			if after := refused[i+1].Sub(refused[i]); after < eighth {
+				t.Errorf("renewal %d comes %v after the one before it, want %v at least", i+2, after, eighth)
+			}
+		}
+	})
+}
+
 // Trust that has ended is never regained, although nobody has taken over: the
 // caller was told.
 func TestTrustThatHasEndedIsNotRegained(t *testing.T) { // C5
