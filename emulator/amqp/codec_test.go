@@ -5,6 +5,7 @@ import (
 	"errors"
 	"math"
 	"reflect"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -167,7 +168,7 @@ func TestBrokenInputIsATypedError(t *testing.T) { // A1
 		{"an array of a billion nulls", "f0 00000005 3b9aca00 40", ErrTooMany},
 		{"an array of a billion longs", "f0 0000000d 3b9aca00 81 0000000000000000", ErrTooMany},
 		{"an array without constructor", "e0 01 00", ErrTruncated},
-		{"lists nested too deeply", strings.Repeat("d0 000000ff 00000001 ", 40), ErrTruncated},
+		{"lists that each end behind the one around them", strings.Repeat("d0 000000ff 00000001 ", 40), ErrTruncated},
 		{"descriptors nested too deeply", nested(200, "00 40 "), ErrTooDeep},
 		{"descriptors of descriptors nested too deeply", nested(200, "00 "), ErrTooDeep},
 	} {
@@ -246,7 +247,7 @@ func TestMapsAreFoundByKeysOfTheirType(t *testing.T) {
 
 func TestSlicesAndIntegersAreTakenInAnyForm(t *testing.T) {
 	for _, v := range []any{ArrayOf(int64(1), int64(2)), List{int64(1), int64(2)}} {
-		if got, ok := Slice[int64](v); !ok || !reflect.DeepEqual(got, []int64{1, 2}) {
+		if got, ok := Slice[int64](v); !ok || !slices.Equal(got, []int64{1, 2}) {
 			t.Errorf("%#v: %v, %v", v, got, ok)
 		}
 		if _, ok := Slice[string](v); ok {

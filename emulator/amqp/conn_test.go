@@ -59,7 +59,7 @@ func TestOtherProtocolsAreAnsweredWithOurHeaderAndNoMore(t *testing.T) {
 				p := rawPeer(t, s)
 				p.write([]byte(header))
 				p.bytes(headerSASLWire)
-				go func() { _, _ = io.Copy(io.Discard, p.br) }() // the mechanisms are not sent
+				p.ended() // the mechanisms are not sent
 				if err := s.wait(); !errors.Is(err, ErrMalformed) {
 					t.Errorf("Serve: %v", err)
 				}

@@ -160,7 +160,9 @@ func TestWhatReaderAndWriterWriteStaysInOrder(t *testing.T) {
 					for i := range uint32(each) {
 						burst, _ = AppendFrame(burst, Frame{Body: &Transfer{DeliveryID: Some(i), DeliveryTag: []byte{1}}})
 						if i%7 == 0 || i == each-1 {
-							p.write(burst)
+							if _, err := p.conn.Write(burst); err != nil {
+								t.Error(err)
+							}
 							burst = burst[:0]
 						}
 					}
@@ -244,7 +246,11 @@ func TestALinkThatFindsNoRoomWhileTheReaderWritesIsToldWhenThereIs(t *testing.T)
 			burst, _ = AppendFrame(burst, Frame{Body: &Transfer{DeliveryID: Some(i), DeliveryTag: []byte{1}}})
 		}
 		server.shut.Store(true)
-		s.wg.Go(func() { p.write(burst) })
+		s.wg.Go(func() {
+			if _, err := p.conn.Write(burst); err != nil {
+				t.Error(err)
+			}
+		})
 		<-server.begun
 		if n := l.Credit(); n != 0 {
 			t.Errorf("there is credit for %d messages although nothing more may be queued", n)
