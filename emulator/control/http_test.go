@@ -3,9 +3,9 @@ package control
 import (
 	"bytes"
 	"encoding/json"
-	"fmt"
 	"net/http"
 	"net/http/httptest"
+	"reflect"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -208,6 +208,27 @@ func TestClockSwitchesAndIsolationOverHTTP(t *testing.T) {
 	})
 }
 
+func TestALagThatMeansNothingIsRefused(t *testing.T) { // H7
+	h := New()
+	for body, says := range map[string]string{
+		`{}`:                            "say either commits",
+		`{"commits":0}`:                 "say either commits",
+		`{"commits":1,"duration":"1s"}`: "say either commits",
+		`{"commits":-1}`:                "cannot be negative",
+		`{"duration":"25h"}`:            "at most 24h",
+		`{"duration":"soon"}`:           "duration",
+		`{"commit":1}`:                  "commit",
+	} {
+		wantContains(t, want(t, h, 400, "PUT", "/control/lag/claims", body), says)
+	}
+	if err := h.SetLag("Claims", Lag{Commits: 1}); err == nil || !strings.Contains(err.Error(), "lower case") {
+		t.Errorf("a container in other letters: %v", err)
+	}
+	if lags := h.Lags(); len(lags) != 0 {
+		t.Errorf("the refused lags stand: %+v", lags)
+	}
+}
+
 func TestAnotherSitesPageCannotArmARule(t *testing.T) {
 	h := New()
 	r := httptest.NewRequest("POST", "/control/rules", bytes.NewBufferString(`{"do":"drop"}`))
@@ -221,9 +242,11 @@ func TestAnotherSitesPageCannotArmARule(t *testing.T) {
 
 func TestARuleIsWrittenTheWayItIsRead(t *testing.T) {
 	rule := Rule{
-		Name: "r", Match: Match{Service: "cosmos", Body: map[string]any{"/status": "COMPLETED"}}, When: "before",
-		Do: "answer", Status: 429, Description: "slow", RetryAfter: Duration(1500 * time.Millisecond),
-		Probability: 0.5, Seed: 1<<63 + 1,
+		Name: "r", Match: Match{
+			Service: "cosmos", Operation: "replace", Entity: "claims", Client: "worker-1", Key: "82f3", Body: map[string]any{"/status": "COMPLETED"},
+		}, When: "before",
+		Do: "answer", Delay: Duration(time.Hour), Status: 429, Condition: "busy", Description: "slow", RetryAfter: Duration(1500 * time.Millisecond),
+		Late: true, Nth: 2, Times: 3, Probability: 0.5, Seed: 1<<63 + 1,
 	}
 	text, err := json.Marshal(rule)
 	if err != nil {
@@ -233,7 +256,7 @@ func TestARuleIsWrittenTheWayItIsRead(t *testing.T) {
 	if err := decode(text, &again); err != nil {
 		t.Fatal(err)
 	}
-	if fmt.Sprint(again) != fmt.Sprint(rule) {
+	if !reflect.DeepEqual(again, rule) {
 		t.Errorf("read %+v, want %+v", again, rule)
 	}
 }

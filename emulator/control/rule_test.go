@@ -72,6 +72,10 @@ func TestADecisionSaysWhatTheRuleSays(t *testing.T) {
 			Rule{Do: "detach", Match: Match{Service: "servicebus"}, Condition: "amqp:link:detach-forced"},
 			Decision{Kind: Detach, Condition: "amqp:link:detach-forced"},
 		},
+		{
+			Rule{Do: "close", Match: Match{Service: "servicebus"}, Condition: "amqp:connection:forced", Description: "maintenance"},
+			Decision{Kind: Close, Condition: "amqp:connection:forced", Description: "maintenance"},
+		},
 	} {
 		t.Run(test.rule.Do, func(t *testing.T) {
 			h := New()
@@ -183,6 +187,9 @@ func TestARuleThatCannotMeanWhatItSaysIsRefused(t *testing.T) { // H7
 		{"a negative retryAfter", Rule{Do: "answer", Status: 429, RetryAfter: -1}, "retryAfter"},
 		{"a detach over HTTP", Rule{Do: "detach", Condition: "x", Match: Match{Service: "cosmos"}}, `match.service "servicebus"`},
 		{"a detach without its condition", Rule{Do: "detach", Match: Match{Service: "servicebus"}}, "condition"},
+		{"a close without its condition", Rule{Do: "close", Match: Match{Service: "servicebus"}}, `like "amqp:connection:forced"`},
+		{"a lock lost where none is needed", Rule{Do: "lose-lock", Match: Match{Service: "servicebus", Operation: "send"}}, "what needs a lock"},
+		{"a lock lost after apply", Rule{Do: "lose-lock", When: "after", Match: Match{Service: "servicebus", Operation: "complete"}}, "has used its lock"},
 		{"a delay on a hold", Rule{Do: "hold", Delay: 1}, `delay: means nothing with do "hold"`},
 		{"late where nothing waits", Rule{Do: "drop", Late: true}, `late: means nothing with do "drop"`},
 		{"late after apply", Rule{Do: "hold", When: "after", Late: true}, "late: means nothing after apply"},

@@ -12,7 +12,6 @@ import (
 
 	"github.com/Azure/azure-sdk-for-go/sdk/data/azcosmos"
 
-	"oneeffect/emulator/control"
 	"oneeffect/emulator/cosmos"
 )
 
@@ -272,29 +271,4 @@ func TestAReplicaShowsExactlyWhatWasThere(t *testing.T) {
 			}
 		}
 	})
-}
-
-func TestALagThatMeansNothingIsRefused(t *testing.T) { // H7
-	h := control.New()
-	for body, says := range map[string]string{
-		`{}`:                            "say either commits",
-		`{"commits":0}`:                 "say either commits",
-		`{"commits":1,"duration":"1s"}`: "say either commits",
-		`{"commits":-1}`:                "cannot be negative",
-		`{"duration":"25h"}`:            "at most 24h",
-		`{"duration":"soon"}`:           "duration",
-		`{"commit":1}`:                  "commit",
-	} {
-		answer := httptest.NewRecorder()
-		h.Handler().ServeHTTP(answer, httptest.NewRequestWithContext(t.Context(), http.MethodPut, "/control/lag/claims", strings.NewReader(body)))
-		if answer.Code != http.StatusBadRequest || !strings.Contains(answer.Body.String(), says) {
-			t.Errorf("%s: %d %s, want 400 with %q", body, answer.Code, answer.Body, says)
-		}
-	}
-	if err := h.SetLag("Claims", control.Lag{Commits: 1}); err == nil || !strings.Contains(err.Error(), "lower case") {
-		t.Errorf("a container in other letters: %v", err)
-	}
-	if lags := h.Lags(); len(lags) != 0 {
-		t.Errorf("the refused lags stand: %+v", lags)
-	}
 }
