@@ -76,7 +76,7 @@ func TestOperationsBeginWhenThereIsRoom(t *testing.T) { // D6
 	folder := t.TempDir()
 	synctest.Test(t, func(t *testing.T) {
 		s, _, disk := slow(t, folder, segmentSize)
-		large := make([]byte, 200<<10)
+		value := make([]byte, 200<<10)
 		begun := 0
 		done := make(chan struct{})
 		go func() {
@@ -84,12 +84,12 @@ func TestOperationsBeginWhenThereIsRoom(t *testing.T) { // D6
 			for i := range 500 {
 				s.Begin()
 				begun++
-				s.Put("", []byte(numbered(i%10)), large)
+				s.Put("", []byte(numbered(i%10)), value)
 				s.End()
 			}
 		}()
 		synctest.Wait()
-		if most := 2 * (maxPending/len(large) + 2); begun > most { // what is being written, and as much again
+		if most := 2 * (maxPending/len(value) + 2); begun > most { // what is being written, and as much again
 			t.Errorf("%d values of 200 KiB wait for the disk, want at most %d", begun, most)
 		}
 		close(disk)
