@@ -15,19 +15,19 @@ import (
 func TestAStoredFailureIsGivenAgainUntilItsKeyIsForgotten(t *testing.T) { // S4 S5
 	bubble(t, func(t *testing.T, w world) {
 		const failing = `{"name":"Ada","fail":500}`
-		first := w.mustSend("/customers", failing, "Idempotency-Key: 82f3")
-		again := w.mustSend("/customers", failing, "Idempotency-Key: 82f3")
+		first := w.mustSend("/customers", failing, key)
+		again := w.mustSend("/customers", failing, key)
 		if first.status != 500 || again.status != 500 || first.header.Get("Idempotent-Replayed") != "" || again.header.Get("Idempotent-Replayed") != "true" {
 			t.Errorf("%d %v, then %d %v: want 500, and the same marked as replayed", first.status, first.header, again.status, again.header)
 		}
-		if other := w.mustSend("/customers", `{"name":"Ada"}`, "Idempotency-Key: 82f3"); other.status != http.StatusUnprocessableEntity {
+		if other := w.mustSend("/customers", `{"name":"Ada"}`, key); other.status != http.StatusUnprocessableEntity {
 			t.Errorf("another payload under the key of a failure: %d", other.status)
 		}
 		if effects := w.s.Ledger().Effects; effects != 0 {
 			t.Errorf("%d effects", effects)
 		}
 		w.hub.Jump(keyWindow)
-		if fresh := w.mustSend("/customers", `{"name":"Ada"}`, "Idempotency-Key: 82f3"); fresh.status != http.StatusCreated {
+		if fresh := w.mustSend("/customers", `{"name":"Ada"}`, key); fresh.status != http.StatusCreated {
 			t.Errorf("after the window: %d", fresh.status)
 		}
 	})
@@ -35,13 +35,13 @@ func TestAStoredFailureIsGivenAgainUntilItsKeyIsForgotten(t *testing.T) { // S4 
 
 func TestAKeyIsForgottenAfterItsWindow(t *testing.T) { // S5
 	bubble(t, func(t *testing.T, w world) {
-		first := w.mustSend("/customers", `{}`, "Idempotency-Key: 82f3")
+		first := w.mustSend("/customers", `{}`, key)
 		time.Sleep(keyWindow - time.Second)
-		if last := w.mustSend("/customers", `{}`, "Idempotency-Key: 82f3"); last.status != http.StatusOK {
+		if last := w.mustSend("/customers", `{}`, key); last.status != http.StatusOK {
 			t.Errorf("a second before its end: %d", last.status)
 		}
 		time.Sleep(time.Second)
-		second := w.mustSend("/customers", `{}`, "Idempotency-Key: 82f3")
+		second := w.mustSend("/customers", `{}`, key)
 		if second.status != http.StatusCreated || second.header.Get("Location") == first.header.Get("Location") {
 			t.Errorf("after its end: %d %s", second.status, second.header.Get("Location"))
 		}
@@ -53,9 +53,7 @@ func TestAKeyIsForgottenAfterItsWindow(t *testing.T) { // S5
 
 func TestARedirectNamesAnotherHost(t *testing.T) { // S7
 	bubble(t, func(t *testing.T, w world) {
-		if _, err := w.hub.Arm(control.Rule{Match: control.Match{Service: "downstream"}, Do: "answer", Status: http.StatusTemporaryRedirect}); err != nil {
-			t.Fatal(err)
-		}
+		w.arm(control.Rule{Match: control.Match{Service: "downstream"}, Do: "answer", Status: http.StatusTemporaryRedirect})
 		a := w.mustSend("/letters", `{}`)
 		if a.status != http.StatusTemporaryRedirect || !strings.HasPrefix(a.header.Get("Location"), "http://elsewhere.invalid/") {
 			t.Errorf("%d to %q", a.status, a.header.Get("Location"))

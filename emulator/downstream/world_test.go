@@ -23,11 +23,13 @@ func bubble(t *testing.T, f func(t *testing.T, w world)) {
 	synctest.Test(t, func(t *testing.T) {
 		w := world{t: t, hub: control.New()}
 		w.s = New(w.hub)
+		defer func() { // also when the test has given up: what is left in a bubble hides why
+			w.hub.Close()
+			if err := w.s.Close(); err != nil {
+				t.Error(err)
+			}
+		}()
 		f(t, w)
-		w.hub.Close()
-		if err := w.s.Close(); err != nil {
-			t.Error(err)
-		}
 	})
 }
 
@@ -43,7 +45,7 @@ func (w world) send(ctx context.Context, path, body string, headers ...string) (
 	w.t.Helper()
 	r, err := http.NewRequestWithContext(ctx, "POST", "http://downstream"+path, strings.NewReader(body))
 	if err != nil {
-		w.t.Fatal(err)
+		return answer{}, err
 	}
 	r.Header.Set("Content-Type", "application/json")
 	r.Header.Set("User-Agent", "worker-1/dev (test)")
