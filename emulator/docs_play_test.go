@@ -35,6 +35,7 @@ func TestEveryCurlOfTheDocumentIsTaken(t *testing.T) {
 				if err != nil {
 					t.Fatal(err)
 				}
+				defer e.close()
 				p := &playing{t: t, hub: e.hub, doors: make(map[string]http.Handler), held: make(map[string]context.CancelFunc)}
 				for _, l := range e.listeners(s, slog.New(slog.DiscardHandler)) {
 					p.doors[l.address] = l.answers.HTTP
@@ -42,7 +43,6 @@ func TestEveryCurlOfTheDocumentIsTaken(t *testing.T) {
 				for _, c := range commands {
 					p.play(c)
 				}
-				e.close()
 			})
 		})
 	}

@@ -260,6 +260,9 @@ func TestADiskThatTakesNoMoreItemsEndsTheEmulator(t *testing.T) {
 		b.setUp(t.Context(), client)
 		var err error
 		for err == nil {
+			if answered == fills {
+				t.Fatalf("%d items of 10 kB were answered", answered)
+			}
 			body := fmt.Appendf(nil, `{"id":"%d","of":"x","text":%q}`, answered, strings.Repeat("x", 10_000))
 			if _, err = v.items(client).CreateItem(t.Context(), azcosmos.NewPartitionKeyString("x"), body, nil); err == nil {
 				answered++

@@ -68,6 +68,9 @@ func TestADiskThatTakesNoMoreEndsTheEmulator(t *testing.T) {
 		client := v.client("sender")
 		s, err := client.NewSender("tasks", nil)
 		for err == nil {
+			if answered == fills {
+				t.Fatalf("%d messages of 10 kB were answered", answered)
+			}
 			m := newMessage(fmt.Sprint(answered))
 			m.Body = bytes.Repeat([]byte("x"), 10_000)
 			if err = s.SendMessage(t.Context(), m, nil); err == nil {

@@ -12,7 +12,9 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
+	"reflect"
 	"runtime"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -39,7 +41,7 @@ func start(t *testing.T, args ...string) *program {
 	p := &program{t: t, address: make(map[string]string), listening: make(map[string][]string), stop: stop, ended: make(chan error, 1)}
 	reader, stdout := io.Pipe()
 	go func() {
-		err := run(ctx, append(append([]string{}, anyPorts...), args...), stdout, &p.stderr)
+		err := run(ctx, slices.Concat(anyPorts, args), stdout, &p.stderr)
 		_ = stdout.CloseWithError(errors.New("the program has ended"))
 		p.ended <- err
 	}()
@@ -110,17 +112,25 @@ func (p *program) end() {
 // A goroutine that has said that it has ended still needs the scheduler to go.
 func wantNothingLeft(t *testing.T) {
 	t.Helper()
+	var left string
+	if !soon(func() bool {
+		left = goroutinesOf("oneeffect/emulator", "net/http.(*Server)", "net/http.(*conn)")
+		return left == ""
+	}) {
+		t.Fatalf("still running:\n%s", left)
+	}
+}
+
+// soon reports whether something comes to be so, which nothing tells of.
+func soon(so func() bool) bool {
 	deadline := time.Now().Add(10 * time.Second)
-	for {
-		left := goroutinesOf("oneeffect/emulator", "net/http.(*Server)", "net/http.(*conn)")
-		if left == "" {
-			return
-		}
+	for !so() {
 		if time.Now().After(deadline) {
-			t.Fatalf("still running:\n%s", left)
+			return false
 		}
 		runtime.Gosched()
 	}
+	return true
 }
 
 // goroutinesOf returns the stacks of the goroutines, except the tests' own, that
@@ -202,17 +212,22 @@ func TestTheEmulatorsEndWhileTheyAreBusy(t *testing.T) {
 func TestAnIsolatedClientThatGoesAwayLeavesNothingBehind(t *testing.T) {
 	p := start(t)
 	p.want(204, "PUT", "control", "/control/clients/worker-1/isolation", "")
-	ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
-	defer cancel()
-	if _, _, err := p.do(ctx, "POST", "downstream", "/customers", `{}`); !errors.Is(err, context.DeadlineExceeded) {
+	ctx, leave := context.WithCancel(t.Context())
+	defer leave()
+	ended := make(chan error, 1)
+	go func() {
+		_, _, err := p.do(ctx, "POST", "downstream", "/customers", `{}`)
+		ended <- err
+	}()
+	if !soon(func() bool { return goroutinesOf("emulator/downstream") != "" }) {
+		t.Fatal("the call does not arrive")
+	}
+	leave()
+	if err := <-ended; !errors.Is(err, context.Canceled) {
 		t.Errorf("%v, want silence until the client gives up", err)
 	}
-	deadline := time.Now().Add(10 * time.Second)
-	for goroutinesOf("emulator/downstream") != "" {
-		if time.Now().After(deadline) {
-			t.Fatal("the server does not notice that the client has gone")
-		}
-		runtime.Gosched()
+	if !soon(func() bool { return goroutinesOf("emulator/downstream") == "" }) {
+		t.Fatal("the server does not notice that the client has gone")
 	}
 	p.end()
 }
@@ -258,7 +273,7 @@ func TestWhatIsWrongWithTheFlagsIsSaidAtOnceWithItsRemedy(t *testing.T) {
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			var stdout, stderr bytes.Buffer
-			err := run(t.Context(), append(append([]string{}, anyPorts...), test.args...), &stdout, &stderr)
+			err := run(t.Context(), slices.Concat(anyPorts, test.args), &stdout, &stderr)
 			if err == nil {
 				t.Fatal("it ran")
 			}
@@ -279,13 +294,13 @@ func TestAListenerThatBreaksEndsTheProgramWithItsName(t *testing.T) {
 	for _, broken := range []string{"amqp", "control"} {
 		t.Run(broken, func(t *testing.T) {
 			log := slog.New(slog.DiscardHandler)
-			any := settings{amqp: list{values: []string{"127.0.0.1:0"}}, cosmos: "127.0.0.1:0", downstream: "127.0.0.1:0", control: "127.0.0.1:0"}
-			any.sasKey = "k"
-			e, err := assemble(any, log)
+			s := settings{amqp: list{values: []string{"127.0.0.1:0"}}, cosmos: "127.0.0.1:0", downstream: "127.0.0.1:0", control: "127.0.0.1:0"}
+			s.sasKey = "k"
+			e, err := assemble(s, log)
 			if err != nil {
 				t.Fatal(err)
 			}
-			listeners := e.listeners(any, log)
+			listeners := e.listeners(s, log)
 			if err := open(t.Context(), listeners, false, log); err != nil {
 				t.Fatal(err)
 			}
@@ -318,8 +333,8 @@ func TestHelpListsTheFlags(t *testing.T) {
 	if err := run(t.Context(), []string{"-h"}, &stdout, io.Discard); err != nil {
 		t.Fatal(err)
 	}
-	for _, flag := range []string{"-amqp", "-cosmos", "-downstream", "-control", "-config", "-sas-key", "-cosmos-key",
-		"-cosmos-compute", "-cosmos-endpoint", "-cosmos-consistency", "-expose", "-msi", "-ca-file", "-tls-host", "-data"} {
+	for _, flag := range []string{"-amqp", "-cosmos", "-downstream", "-control", "-config", "-tier", "-sas-key", "-pace", "-cosmos-key",
+		"-cosmos-compute", "-cosmos-endpoint", "-cosmos-consistency", "-expose", "-msi", "-ca-file", "-tls-host", "-data", "-cpuprofile"} {
 		if !strings.Contains(stdout.String(), "\n  "+flag) {
 			t.Errorf("%s is not listed", flag)
 		}
@@ -327,16 +342,21 @@ func TestHelpListsTheFlags(t *testing.T) {
 }
 
 func TestTheBuiltInConfigurationIsTheFileInTheRepository(t *testing.T) {
-	for _, path := range []string{"", "config.json"} {
-		config, err := readConfig(path)
-		if err != nil {
-			t.Fatal(err)
-		}
-		text := fmt.Sprintf("%+v", config.Namespace)
-		for _, name := range []string{"tasks", "task-events", "orchestrator", "reservations", "inventory", "evidence", "probes"} {
-			if !strings.Contains(strings.ToLower(text), name) {
-				t.Errorf("%q: there is no %s in %s", path, name, text)
-			}
+	builtIn, err := readConfig("")
+	if err != nil {
+		t.Fatal(err)
+	}
+	file, err := readConfig("config.json")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !reflect.DeepEqual(builtIn, file) {
+		t.Errorf("built in is %+v, in the file %+v", builtIn, file)
+	}
+	text := strings.ToLower(fmt.Sprintf("%+v", file.Namespace))
+	for _, name := range []string{"tasks", "task-events", "orchestrator", "reservations", "inventory", "evidence", "probes"} {
+		if !strings.Contains(text, name) {
+			t.Errorf("there is no %s in %s", name, text)
 		}
 	}
 }

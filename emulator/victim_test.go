@@ -13,6 +13,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -59,7 +60,7 @@ func thisProgram(t *testing.T, args ...string) *exec.Cmd {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return exec.Command(program, append(append([]string{}, anyPorts...), args...)...)
+	return exec.Command(program, slices.Concat(anyPorts, args)...)
 }
 
 // launch starts the emulator. Whoever calls it has to kill it.
@@ -94,10 +95,8 @@ func launch(t *testing.T, cmd *exec.Cmd) *victim {
 
 // kill is SIGKILL. A second one does nothing.
 func (v *victim) kill() {
-	if v.cmd.ProcessState == nil {
-		_ = v.cmd.Process.Kill() // it has ended already, or does now
-		v.ended <- <-v.ended
-	}
+	_ = v.cmd.Process.Kill() // it has ended already, or does now
+	v.ended <- <-v.ended
 	if strings.Contains(v.stderr.String(), "DATA RACE") || strings.Contains(v.stderr.String(), "panic:") {
 		v.t.Errorf("the emulator says\n%s", &v.stderr)
 	}
@@ -206,6 +205,9 @@ func loadAndKill(t *testing.T, v *victim, s survivor, round int) {
 		t.Fatalf("load: %v", err)
 	}
 }
+
+// fills is what a disk of fillDisk never holds: so many things of 10 kB.
+const fills = 1_000
 
 // fillDisk runs the emulator where no file may become larger than a megabyte or two, until it has ended as it should.
 func fillDisk(t *testing.T, says string, fill func(v *victim)) (data string) {
