@@ -48,7 +48,7 @@ func TestBadInputIsRefusedAndLeavesNothing(t *testing.T) {
 			"container":     {method: "POST", path: "/dbs/oneeffect/colls", body: `{"id":"other","partitionKey":{"paths":["/id"]},"extra":` + value + `}`},
 			"key":           {method: "POST", path: docs, headers: with(nil, "x-ms-documentdb-partitionkey", `[`+header(value)+`]`), body: `{"id":"2"}`},
 		} {
-			if how == "key" && strings.Contains("a control character an escape of nothing", what) {
+			if how == "key" && (what == "a control character" || what == "an escape of nothing") {
 				continue // the Go client escapes like this, and net/http sends no control characters
 			}
 			got := w.send(r)

@@ -1,7 +1,6 @@
 package cosmos
 
 import (
-	"fmt"
 	"math/rand/v2"
 	"reflect"
 	"strings"
@@ -105,7 +104,7 @@ func TestAQueryNeedsWhatItLooksAt(t *testing.T) {
 				got = "all"
 			}
 			if got != want {
-				t.Errorf("needs %s, want %s", fmt.Sprintf("%q", got), want)
+				t.Errorf("needs %q, want %q", got, want)
 			}
 		})
 	}

@@ -209,8 +209,8 @@ func TestAQueryIsPlannedWhileItsContainerIsReplaced(t *testing.T) {
 				if _, err := c.Replace(t.Context(), definition, nil); err != nil {
 					return err
 				}
-			} else if got := w.send(plan); got.status != http.StatusOK {
-				return fmt.Errorf("planned with %d %s", got.status, got.body)
+			} else if got, err := w.ask(w.server.Transport(), plan); err != nil || got.status != http.StatusOK {
+				return fmt.Errorf("planned with %d %s (%w)", got.status, got.body, err)
 			}
 		}
 		return nil

@@ -89,7 +89,7 @@ func step(w *world, random *rand.Rand, n int) answer {
 	database := "/dbs/oneeffect/colls"
 	path := database + "/" + name
 	one := path + "/docs/" + id
-	switch random.IntN(14) {
+	switch random.IntN(16) { // from 13 on it makes the container: without one everything else is refused
 	case 0, 1, 2:
 		return w.send(request{method: "POST", path: path + "/docs", headers: with(headers, "x-ms-documentdb-is-upsert", "true"), body: item})
 	case 3, 4:
@@ -231,11 +231,10 @@ func TestWhatAClientHasInItsHandGoesOn(t *testing.T) { // V9
 		page := ask(w, "")
 		_, position, _ := w.feed("", "x-ms-max-item-count", "4")
 		read := must2(c.ReadItem(t.Context(), pk("5"), "5", nil))(t)
-		wantPage, wantFeed := ask(w, page.header.Get("x-ms-continuation")), ""
-		if ids, _, _ := w.feed(position); len(ids) != 2 {
-			t.Fatalf("the feed went on with %v", ids)
-		} else {
-			wantFeed = fmt.Sprint(ids)
+		wantPage := ask(w, page.header.Get("x-ms-continuation"))
+		wantFeed, _, _ := w.feed(position)
+		if len(wantFeed) != 2 {
+			t.Fatalf("the feed went on with %v", wantFeed)
 		}
 		time.Sleep(time.Minute)
 		w = reopened(t, p)
@@ -243,8 +242,8 @@ func TestWhatAClientHasInItsHandGoesOn(t *testing.T) { // V9
 		if got := ask(w, page.header.Get("x-ms-continuation")); page.status != http.StatusOK || got.status != http.StatusOK || got.body != wantPage.body {
 			t.Errorf("the query goes on with %d %s, want %s", got.status, got.body, wantPage.body)
 		}
-		if ids, _, _ := w.feed(position); fmt.Sprint(ids) != wantFeed {
-			t.Errorf("the feed goes on with %v, want %s", ids, wantFeed)
+		if ids, _, _ := w.feed(position); !slices.Equal(ids, wantFeed) {
+			t.Errorf("the feed goes on with %v, want %v", ids, wantFeed)
 		}
 		must2(c.ReadItem(t.Context(), pk("5"), "5", &azcosmos.ItemOptions{SessionToken: read.SessionToken}))(t)
 		must2(c.ReplaceItem(t.Context(), pk("5"), "5", []byte(`{"id":"5"}`), ifMatch(read.ETag)))(t)

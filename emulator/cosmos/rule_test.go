@@ -10,7 +10,6 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/Azure/azure-sdk-for-go/sdk/azcore"
 	"github.com/Azure/azure-sdk-for-go/sdk/data/azcosmos"
 
 	"oneeffect/emulator/control"
@@ -183,9 +182,7 @@ func TestThrottlingTellsHowLongToWait(t *testing.T) {
 		})
 		_, err := c.CreateItem(t.Context(), pk("1"), []byte(`{"id":"1"}`), nil)
 		wantStatus(t, err, http.StatusTooManyRequests)
-		var response *azcore.ResponseError
-		errors.As(err, &response)
-		h := response.RawResponse.Header
+		h := headersOf(err)
 		if h.Get("x-ms-retry-after-ms") != "1500" || h.Get("x-ms-substatus") != "3200" {
 			t.Errorf("retry after %q, substatus %q", h.Get("x-ms-retry-after-ms"), h.Get("x-ms-substatus"))
 		}

@@ -1,6 +1,7 @@
 package cosmos_test
 
 import (
+	"encoding/json"
 	"fmt"
 	"maps"
 	"slices"
@@ -14,22 +15,21 @@ import (
 	"github.com/Azure/azure-sdk-for-go/sdk/data/azcosmos"
 )
 
-// failing are operations that fail, each by a kind of its own, in a partition that has items "a" and "b".
-func failing() map[string]struct {
+// doomed is an operation that fails, and with what.
+type doomed struct {
 	add  func(b *azcosmos.TransactionalBatch)
 	want int
-} {
+}
+
+// failing are operations that fail, each by a kind of its own, in a partition that has items "a" and "b".
+func failing() map[string]doomed {
 	stale := &azcosmos.TransactionalBatchItemOptions{IfMatchETag: new(azcore.ETag(`"stale"`))}
 	var impossible, untrue azcosmos.PatchOperations
 	impossible.AppendSet("/half", true)
 	impossible.AppendRemove("/nothing")
 	untrue.SetCondition("from c where c.n < 0")
 	untrue.AppendSet("/half", true)
-	type one = struct {
-		add  func(b *azcosmos.TransactionalBatch)
-		want int
-	}
-	return map[string]one{
+	return map[string]doomed{
 		"create what exists":       {func(b *azcosmos.TransactionalBatch) { b.CreateItem([]byte(`{"id":"b","pk":"p"}`), nil) }, 409},
 		"create without an id":     {func(b *azcosmos.TransactionalBatch) { b.CreateItem([]byte(`{"pk":"p"}`), nil) }, 400},
 		"create elsewhere":         {func(b *azcosmos.TransactionalBatch) { b.CreateItem([]byte(`{"id":"x","pk":"q"}`), nil) }, 400},
@@ -62,7 +62,8 @@ func succeeding() []func(b *azcosmos.TransactionalBatch) {
 	}
 }
 
-// partition is what stands in partition "p": each item's text, which has its ETag and its time.
+// partition is what stands in partition "p": each item's text, which has its ETag and its time. Watchers ask too, whose
+// goroutines must not end the test.
 func partition(t *testing.T, c *azcosmos.ContainerClient) map[string]string {
 	t.Helper()
 	all, _, err := query(t, c, "SELECT * FROM c", pk("p"), nil)
@@ -71,7 +72,11 @@ func partition(t *testing.T, c *azcosmos.ContainerClient) map[string]string {
 	}
 	items := map[string]string{}
 	for _, text := range all {
-		items[decode(t, []byte(text))["id"].(string)] = text
+		var item struct{ ID string }
+		if err := json.Unmarshal([]byte(text), &item); err != nil {
+			t.Error(err)
+		}
+		items[item.ID] = text
 	}
 	return items
 }

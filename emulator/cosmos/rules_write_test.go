@@ -2,7 +2,6 @@ package cosmos_test
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"net/http"
 	"strconv"
@@ -100,8 +99,7 @@ func TestEveryWriteLooksAtItsIfMatch(t *testing.T) { // V1
 				if err != nil || read.ETag != after || after == second || decode(t, read.Value)["by"] != "the write" {
 					t.Errorf("afterwards %s with %s, the write said %s (%v)", read.Value, read.ETag, after, err)
 				}
-				any := azcore.ETagAny
-				if _, err := do(t.Context(), c, &any); err != nil {
+				if _, err := do(t.Context(), c, new(azcore.ETagAny)); err != nil {
 					t.Errorf("under *: %v", err)
 				}
 			})
@@ -280,14 +278,7 @@ func TestAThrottledClientWaitsAsLongAsItIsTold(t *testing.T) {
 }
 
 // sessionOf is the session token of a refusal.
-func sessionOf(t *testing.T, err error) string {
-	t.Helper()
-	var response *azcore.ResponseError
-	if !errors.As(err, &response) {
-		t.Fatalf("no refusal: %v", err)
-	}
-	return response.RawResponse.Header.Get("x-ms-session-token")
-}
+func sessionOf(err error) *string { return new(headersOf(err).Get("x-ms-session-token")) }
 
 func TestSessionTokensRise(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -306,7 +297,6 @@ func TestSessionTokensRise(t *testing.T) {
 			}
 			last = n
 		}
-		token := func(err error) *string { return new(sessionOf(t, err)) }
 		created := must2(c.CreateItem(t.Context(), pk("p"), []byte(`{"id":"1","pk":"p"}`), nil))(t)
 		seen(created.SessionToken, 1)
 		for name, do := range writes() {
@@ -318,13 +308,13 @@ func TestSessionTokensRise(t *testing.T) {
 		}
 		_, err := c.CreateItem(t.Context(), pk("p"), []byte(`{"id":"1","pk":"p"}`), nil)
 		wantStatus(t, err, http.StatusConflict)
-		seen(token(err), 0)
+		seen(sessionOf(err), 0)
 		_, err = c.DeleteItem(t.Context(), pk("p"), "1", ifMatch(created.ETag))
 		wantStatus(t, err, http.StatusPreconditionFailed)
-		seen(token(err), 0)
+		seen(sessionOf(err), 0)
 		_, err = c.ReadItem(t.Context(), pk("p"), "none", nil)
 		wantStatus(t, err, http.StatusNotFound)
-		seen(token(err), 0)
+		seen(sessionOf(err), 0)
 		b := c.NewTransactionalBatch(pk("p"))
 		b.CreateItem([]byte(`{"id":"2","pk":"p"}`), nil)
 		b.DeleteItem("1", nil)

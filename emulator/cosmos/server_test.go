@@ -117,34 +117,27 @@ func pk(text string) azcosmos.PartitionKey { return azcosmos.NewPartitionKeyStri
 
 // status gives the HTTP status of an error of the SDK, 0 if it has none.
 func status(err error) int {
-	var response *azcore.ResponseError
-	if errors.As(err, &response) {
-		return response.StatusCode
+	if refusal, ok := errors.AsType[*azcore.ResponseError](err); ok {
+		return refusal.StatusCode
 	}
 	return 0
 }
 
-func substatus(err error) string {
-	var response *azcore.ResponseError
-	if errors.As(err, &response) {
-		return response.RawResponse.Header.Get("x-ms-substatus")
+// headersOf are those of a refusal; none of an error that is not one.
+func headersOf(err error) http.Header {
+	if refusal, ok := errors.AsType[*azcore.ResponseError](err); ok {
+		return refusal.RawResponse.Header
 	}
-	return ""
+	return nil
 }
+
+func substatus(err error) string { return headersOf(err).Get("x-ms-substatus") }
 
 func wantStatus(t *testing.T, err error, want int) {
 	t.Helper()
 	if got := status(err); got != want {
 		t.Fatalf("got status %d (%v), want %d", got, err, want)
 	}
-}
-
-func must[T any](t *testing.T, v T, err error) T {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
-	return v
 }
 
 // decode reads a document.
@@ -215,7 +208,10 @@ func TestAnItemIsCreatedReadReplacedAndDeleted(t *testing.T) {
 func must2[T any](v T, err error) func(*testing.T) T {
 	return func(t *testing.T) T {
 		t.Helper()
-		return must(t, v, err)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return v
 	}
 }
 
