@@ -60,8 +60,9 @@ type byHand struct {
 	settlements metric.Int64Counter
 }
 
-// newByHand connects with the options of internal/servicebus, internal/cosmos and internal/downstream.
-func newByHand(s *site, slots int, guarded bool, t telemetry.Providers) (*byHand, error) {
+// newByHand connects with the options of internal/servicebus, internal/cosmos and internal/downstream. attempts are what
+// internal/cosmos does to each request beside that, as far as the loop has it too.
+func newByHand(s *site, slots int, guarded bool, t telemetry.Providers, attempts ...policy.Policy) (*byHand, error) {
 	d := horizon.Defaults()
 	h := &byHand{
 		slots: slots, guarded: guarded, http: downstream.NewTransport(), url: "http://" + s.server.Downstream + "/customers",
@@ -89,7 +90,7 @@ func newByHand(s *site, slots int, guarded bool, t telemetry.Providers) (*byHand
 		return nil, fmt.Errorf("make a credential: %w", err)
 	}
 	h.store, err = azcosmos.NewClientWithKey(s.cosmosURL(), key, &azcosmos.ClientOptions{
-		ClientOptions: policy.ClientOptions{Telemetry: policy.TelemetryOptions{ApplicationID: "bench"}},
+		ClientOptions: policy.ClientOptions{Telemetry: policy.TelemetryOptions{ApplicationID: "bench"}, PerRetryPolicies: attempts},
 	})
 	if err != nil {
 		return nil, fmt.Errorf("make a client: %w", err)

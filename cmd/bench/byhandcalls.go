@@ -11,6 +11,7 @@ import (
 	"net/http"
 	"time"
 
+	"github.com/Azure/azure-sdk-for-go/sdk/azcore/policy"
 	"github.com/Azure/azure-sdk-for-go/sdk/data/azcosmos"
 	"github.com/Azure/azure-sdk-for-go/sdk/messaging/azservicebus"
 	"github.com/go-json-experiment/json"
@@ -18,6 +19,7 @@ import (
 	"go.opentelemetry.io/otel/trace"
 
 	"oneeffect/internal/claim"
+	"oneeffect/internal/cosmos"
 	"oneeffect/internal/message"
 	"oneeffect/internal/servicebus"
 )
@@ -36,6 +38,16 @@ var (
 	client   = []trace.SpanStartOption{trace.WithSpanKind(trace.SpanKindClient)}
 	consumer = []trace.SpanStartOption{trace.WithSpanKind(trace.SpanKindConsumer)}
 )
+
+// inOneWrite sends requests to the store as internal/cosmos does.
+type inOneWrite struct{}
+
+func (inOneWrite) Do(r *policy.Request) (*http.Response, error) {
+	if err := cosmos.InOneWrite(r.Raw()); err != nil {
+		return nil, err
+	}
+	return r.Next()
+}
 
 func (h *byHand) create(ctx context.Context, key azcosmos.PartitionKey, document []byte) (azcosmos.ItemResponse, error) {
 	ctx, cancel := context.WithTimeout(ctx, h.writing)

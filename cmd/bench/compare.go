@@ -86,6 +86,7 @@ func (b *bench) compareWorker(ctx context.Context) (err error) {
 	err = b.compare(ctx, b.tasks,
 		&variant{name: "bare", site: s, make: func() (loop, error) { return newByHand(s, slots, false, silent) }},
 		&variant{name: "ideal", than: "bare", site: s, make: func() (loop, error) { return newByHand(s, slots, true, silent) }},
+		&variant{name: "ideal, one write", than: "ideal", site: s, make: func() (loop, error) { return newByHand(s, slots, true, silent, inOneWrite{}) }},
 		&variant{name: "worker", than: "ideal", site: s, make: func() (loop, error) { return newProduct(s, slots, silent, quiet()) }},
 		&variant{name: "worker, log", than: "worker", site: s, make: func() (loop, error) { return newProduct(s, slots, silent, loud()) }},
 		&variant{name: "worker, telemetry", than: "worker", site: s, make: func() (loop, error) {
@@ -100,6 +101,7 @@ func (b *bench) compareWorker(ctx context.Context) (err error) {
 		return err
 	}
 	b.share("worker", "ideal", measure.AtLeast(0.95))
+	b.share("worker", "ideal, one write", measure.Goal{})
 	b.share("worker", "bare", measure.Goal{})
 	b.share("worker, telemetry", "worker", measure.AtLeast(0.95))
 	return nil

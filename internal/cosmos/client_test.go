@@ -17,8 +17,11 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/go-json-experiment/json/jsontext"
+
 	"oneeffect/emulator/control"
 	emulator "oneeffect/emulator/cosmos"
+	"oneeffect/internal/claim"
 	"oneeffect/internal/cosmos"
 	"oneeffect/internal/message"
 )
@@ -227,5 +230,58 @@ func TestOverARealConnectionALostAnswerIsUnknownToo(t *testing.T) { // C9, K1, K
 	stored, err := record.Read(t.Context())
 	if err != nil || stored.Claim.W != sample("82f3").W {
 		t.Errorf("the write does not stand: %v", err)
+	}
+}
+
+// conn counts what is written to it.
+type conn struct {
+	net.Conn
+	writes *atomic.Int32
+}
+
+func (c conn) Write(p []byte) (int, error) {
+	c.writes.Add(1)
+	return c.Conn.Write(p)
+}
+
+// ReadFrom is how net/http writes a body that it has not put beside the head.
+func (c conn) ReadFrom(r io.Reader) (int64, error) {
+	return io.Copy(struct{ io.Writer }{c}, r)
+}
+
+func TestARequestIsSentInOneWrite(t *testing.T) {
+	w := newWorld(t)
+	listener := httptest.NewServer(w.server)
+	defer listener.Close()
+	var writes atomic.Int32
+	transport := &http.Transport{DialContext: func(ctx context.Context, network, address string) (net.Conn, error) {
+		c, err := new(net.Dialer).DialContext(ctx, network, address)
+		return conn{c, &writes}, err
+	}}
+	defer transport.CloseIdleConnections()
+	db := w.open(func(o *cosmos.Options) { o.Endpoint, o.Transport = listener.URL, &http.Client{Transport: transport} })
+	defer db.Close()
+	record := db.Claims().Record("82f3")
+	c := sample("82f3")
+	etag, err := record.Create(t.Context(), c) // and the first discovery
+	if err != nil {
+		t.Fatal(err)
+	}
+	for length, want := range map[int]int32{0: 1, 2 << 10: 1, 32 << 10: 0, 200 << 10: 0} {
+		writes.Store(0)
+		c.Result = &claim.Result{Value: jsontext.Value(`"` + strings.Repeat("a", length) + `"`)}
+		if etag, err = record.Replace(t.Context(), c, etag); err != nil {
+			t.Fatal(err)
+		}
+		if got := writes.Load(); want > 0 && got != want {
+			t.Errorf("a claim with a result of %d bytes was sent in %d writes, want %d", length, got, want)
+		}
+		stands, err := record.Read(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := len(stands.Claim.Result.Value); got != length+2 {
+			t.Errorf("a result of %d bytes stands as one of %d", length+2, got)
+		}
 	}
 }

@@ -1,8 +1,10 @@
 package cosmos
 
 import (
+	"bytes"
 	"context"
 	"fmt"
+	"io"
 	"log/slog"
 	"net/http"
 	"strings"
@@ -176,6 +178,9 @@ func (p attempts) Do(req *policy.Request) (*http.Response, error) {
 	if op.measured {
 		op.verb = verbOf(req.Raw())
 	}
+	if err := InOneWrite(req.Raw()); err != nil {
+		return nil, err // not sent either
+	}
 	response, err := req.Next()
 	if p.c.traced {
 		annotate(req.Raw().Context(), response)
@@ -184,4 +189,24 @@ func (p attempts) Do(req *policy.Request) (*http.Response, error) {
 		p.throttled()
 	}
 	return response, op.attempted(response, err)
+}
+
+// mostTogether is how long a body may be that is sent together with its head, in bytes.
+const mostTogether = 64 << 10
+
+// InOneWrite has the head and the body of a request sent together. The body that the
+// SDK gives to net/http is of a type of its own, which might be slow to read for all
+// that net/http knows: so it sends the head before it looks at the body, and that is a
+// system call more, and a packet, at both ends. A longer body stays as it is, since
+// that is nothing beside a copy of it.
+func InOneWrite(r *http.Request) error {
+	if r.Body == nil || r.ContentLength <= 0 || r.ContentLength > mostTogether {
+		return nil
+	}
+	body := make([]byte, r.ContentLength)
+	if _, err := io.ReadFull(r.Body, body); err != nil {
+		return fmt.Errorf("read what is to be sent: %w", err)
+	}
+	r.Body = io.NopCloser(bytes.NewReader(body))
+	return nil
 }
