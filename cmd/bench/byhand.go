@@ -23,6 +23,7 @@ import (
 	"oneeffect/internal/downstream"
 	"oneeffect/internal/horizon"
 	"oneeffect/internal/message"
+	"oneeffect/internal/servicebus"
 	"oneeffect/internal/telemetry"
 )
 
@@ -128,7 +129,7 @@ func (h *byHand) run(ctx context.Context, n int) (time.Duration, error) {
 	}
 	for n > 0 && ctx.Err() == nil {
 		taken := takeFree(ctx, free, n)
-		messages, err := receiver.ReceiveMessages(ctx, taken, nil)
+		messages, err := receiver.ReceiveMessages(ctx, taken, &azservicebus.ReceiveMessagesOptions{TimeAfterFirstMessage: servicebus.Linger})
 		if err != nil {
 			fail(fmt.Errorf("receive: %w", err))
 			break

@@ -22,6 +22,12 @@ const (
 	DefaultSilence       = 10 * time.Minute
 )
 
+// Linger is how long a receiver waits, when a message has come and more were asked for,
+// whether another one follows. The SDK's own 20 ms are what a task would spend that
+// comes alone, at every station on its way. What comes between two calls the SDK gives
+// back, and the broker does not count that as a delivery.
+const Linger = time.Millisecond
+
 // Receiver receives from one queue, or from one subscription of a topic, and
 // runs a handler for every delivery. Its fields are its configuration; fill them
 // in and call Run.
@@ -245,7 +251,7 @@ func (p *pump) next(ctx context.Context, most int) ([]*azservicebus.ReceivedMess
 	silence := p.Silence - rand.N(p.Silence/4+1)
 	quiet, cancel := context.WithTimeoutCause(ctx, silence, errSilent)
 	defer cancel()
-	messages, err := p.link.sdk.ReceiveMessages(quiet, most, nil)
+	messages, err := p.link.sdk.ReceiveMessages(quiet, most, &azservicebus.ReceiveMessagesOptions{TimeAfterFirstMessage: Linger})
 	switch {
 	case len(messages) > 0:
 		return messages, nil

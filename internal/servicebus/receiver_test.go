@@ -2,8 +2,10 @@ package servicebus
 
 import (
 	"context"
+	"crypto/rand"
 	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"oneeffect/emulator/control"
@@ -272,6 +274,28 @@ func TestNoMessageIsHeldWithoutASlot(t *testing.T) { // S1
 		}
 		if mostHeld > slots {
 			t.Errorf("the broker saw %d messages held, there are %d slots", mostHeld, slots)
+		}
+	})
+}
+
+// Most tasks come alone, to a process with many free slots.
+func TestALoneMessageDoesNotWaitForOthers(t *testing.T) {
+	inBubble(t, func(t *testing.T, w *world) {
+		got := make(chan time.Time, 1)
+		r := w.receiver()
+		r.Slots = 64
+		stop := w.run(r, func(context.Context, message.Delivery) message.Settlement {
+			got <- time.Now()
+			return message.Done()
+		})
+		defer stop()
+		synctest.Wait() // it waits for messages
+		for range 3 {
+			began := time.Now()
+			w.send("tasks", rand.Text())
+			if waited := (<-got).Sub(began); waited > time.Millisecond {
+				t.Errorf("it was handled after %v, want at most a millisecond", waited)
+			}
 		}
 	})
 }
