@@ -45,7 +45,7 @@ bench: build ## side-by-side benchmarks, as a table of ratios
 	@go run ./emulator/bench -emulator bin/emulator
 	@bin/bench
 bench-guard: build ## the ratios of the worker to a loop by hand, and what a task costs, against what is recorded of them
-	@bin/bench -run worker,cost -repeat 9 -tasks 400 -guard cmd/bench/recorded.json
+	@bin/bench -run worker,telemetry,cost -repeat 9 -tasks 400 -guard cmd/bench/recorded.json
 soak: build ## constant load with workers killed, links dropped and requests throttled, then exact counts (MINUTES=1)
 	@bin/local soak -for=$(or $(MINUTES),1)m
 

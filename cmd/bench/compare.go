@@ -34,27 +34,28 @@ type variant struct {
 	than    string // the variant it is compared with; "" for none
 	site    *site
 	payload string // of its tasks; "": the usual one
+	traced  bool   // its tasks come with the trace context of who asked for them
 	make    func() (loop, error)
 	loop    loop
 }
 
 // fill puts tasks into the variant's queue.
 func (v *variant) fill(ctx context.Context, n int) error {
-	return v.site.fill(ctx, n, cmp.Or(v.payload, payload))
+	return v.site.fill(ctx, n, cmp.Or(v.payload, payload), v.traced)
 }
 
 // turns is how often the goroutines of this process are counted at the most.
 const turns = 1000
 
-// measureWorker compares the worker with loops that are written by hand, and counts the goroutines that all of them
-// leave behind. Clients do not wait until their last goroutines have returned, but only until those have said so: they
-// get turns to do it, since on a busy machine not even the end of the emulator's process takes longer.
-func (b *bench) measureWorker(ctx context.Context) error {
+// leaving measures, and then counts the goroutines that all of it leaves behind. Clients do not wait until their last
+// goroutines have returned, but only until those have said so: they get turns to do it, since on a busy machine not even
+// the end of the emulator's process takes longer.
+func (b *bench) leaving(ctx context.Context, row string, measured func(context.Context) error) error {
 	base, err := measure.Goroutines()
 	if err != nil {
 		return err
 	}
-	if err := b.compareWorker(ctx); err != nil {
+	if err := measured(ctx); err != nil {
 		return err
 	}
 	left := base + 1
@@ -64,12 +65,47 @@ func (b *bench) measureWorker(ctx context.Context) error {
 			return err
 		}
 	}
-	b.table.Row("goroutines left by all of them", "goroutines", measure.AtMost(0), "").Add(float64(left - base))
+	b.table.Row(row, "goroutines", measure.AtMost(0), "").Add(float64(left - base))
 	return nil
+}
+
+// measureWorker compares the worker with loops that are written by hand.
+func (b *bench) measureWorker(ctx context.Context) error {
+	return b.leaving(ctx, "goroutines left by all of them", b.compareWorker)
+}
+
+// measureTelemetry compares the worker with one that is watched: by its log, and by traces and metrics.
+func (b *bench) measureTelemetry(ctx context.Context) error {
+	return b.leaving(ctx, "goroutines left by those that are watched", b.compareWatched)
 }
 
 func (b *bench) compareWorker(ctx context.Context) (err error) {
 	s, err := b.newSite(ctx, "worker")
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, s.close(ctx)) }()
+	silent, err := noTelemetry(ctx)
+	if err != nil {
+		return err
+	}
+	err = b.compare(ctx, b.tasks,
+		&variant{name: "bare", site: s, make: func() (loop, error) { return newByHand(s, slots, false, silent) }},
+		&variant{name: "ideal", than: "bare", site: s, make: func() (loop, error) { return newByHand(s, slots, true, silent) }},
+		&variant{name: "ideal, one write", than: "ideal", site: s, make: func() (loop, error) { return newByHand(s, slots, true, silent, inOneWrite{}) }},
+		&variant{name: "worker", than: "ideal", site: s, make: func() (loop, error) { return newProduct(s, slots, silent, quiet()) }},
+	)
+	if err != nil {
+		return err
+	}
+	b.share("worker", "ideal", measure.AtLeast(0.95))
+	b.share("worker", "ideal, one write", measure.Goal{})
+	b.share("worker", "bare", measure.Goal{})
+	return nil
+}
+
+func (b *bench) compareWatched(ctx context.Context) (err error) {
+	s, err := b.newSite(ctx, "telemetry")
 	if err != nil {
 		return err
 	}
@@ -84,12 +120,9 @@ func (b *bench) compareWorker(ctx context.Context) (err error) {
 		return err
 	}
 	err = b.compare(ctx, b.tasks,
-		&variant{name: "bare", site: s, make: func() (loop, error) { return newByHand(s, slots, false, silent) }},
-		&variant{name: "ideal", than: "bare", site: s, make: func() (loop, error) { return newByHand(s, slots, true, silent) }},
-		&variant{name: "ideal, one write", than: "ideal", site: s, make: func() (loop, error) { return newByHand(s, slots, true, silent, inOneWrite{}) }},
-		&variant{name: "worker", than: "ideal", site: s, make: func() (loop, error) { return newProduct(s, slots, silent, quiet()) }},
-		&variant{name: "worker, log", than: "worker", site: s, make: func() (loop, error) { return newProduct(s, slots, silent, loud()) }},
-		&variant{name: "worker, telemetry", than: "worker", site: s, make: func() (loop, error) {
+		&variant{name: "worker, silent", site: s, make: func() (loop, error) { return newProduct(s, slots, silent, quiet()) }},
+		&variant{name: "worker, log", than: "worker, silent", site: s, make: func() (loop, error) { return newProduct(s, slots, silent, loud()) }},
+		&variant{name: "worker, telemetry", than: "worker, silent", site: s, traced: true, make: func() (loop, error) {
 			traces, err := sampled(ctx, collector)
 			if err != nil {
 				return nil, err
@@ -100,10 +133,8 @@ func (b *bench) compareWorker(ctx context.Context) (err error) {
 	if err != nil {
 		return err
 	}
-	b.share("worker", "ideal", measure.AtLeast(0.95))
-	b.share("worker", "ideal, one write", measure.Goal{})
-	b.share("worker", "bare", measure.Goal{})
-	b.share("worker, telemetry", "worker", measure.AtLeast(0.95))
+	b.share("worker, log", "worker, silent", measure.Goal{})
+	b.share("worker, telemetry", "worker, silent", measure.AtLeast(0.95))
 	return nil
 }
 

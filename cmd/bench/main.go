@@ -2,6 +2,8 @@
 // program and the emulators as processes of their own, and all share this machine's processors. Linux only, for what /proc tells.
 //
 //	worker       the same tasks by the worker, by a loop that a careful hand would write, and by one that guards nothing
+//	telemetry    the worker, the worker with its log, and with traces and metrics
+//	alone        a task that comes alone, and how long it takes
 //	cost         operations and request units of one task, by the kind of its handler
 //	concurrency  the worker with 1 to 256 slots
 //	payload      the worker with payloads of 1 to 200 KB
@@ -81,6 +83,8 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) (err erro
 func (b *bench) parts() []measure.Part {
 	return []measure.Part{
 		{Name: "worker", Measure: b.measureWorker},
+		{Name: "telemetry", Measure: b.measureTelemetry},
+		{Name: "alone", Measure: b.measureAlone},
 		{Name: "cost", Measure: b.measureCost},
 		{Name: "concurrency", Measure: b.measureConcurrency},
 		{Name: "payload", Measure: b.measurePayload},

@@ -45,7 +45,7 @@ func (b *bench) measureMemory(ctx context.Context) (err error) {
 	}
 	idle, err := w.Memory("VmRSS")
 	if err == nil {
-		err = s.fill(ctx, manyTasks, payload)
+		err = s.fill(ctx, manyTasks, payload, false)
 	}
 	if err == nil {
 		_, err = s.server.Ask(ctx, http.MethodGet, "/control/rules/last?for=reached&wait=15s", "")

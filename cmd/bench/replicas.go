@@ -89,7 +89,7 @@ func (c *crew) empty(ctx context.Context, tasks int, name string) (time.Duration
 		return 0, err
 	}
 	began := time.Now()
-	if err := c.site.fill(ctx, tasks, payload); err != nil {
+	if err := c.site.fill(ctx, tasks, payload, false); err != nil {
 		return 0, err
 	}
 	if _, err := c.site.server.Ask(ctx, http.MethodGet, "/control/rules/"+name+"?for=reached&wait=60s", ""); err != nil {

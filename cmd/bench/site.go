@@ -123,8 +123,8 @@ func (s *site) connect(t telemetry.Providers, log *slog.Logger, throttled func()
 	return p.Connect(t, log, throttled)
 }
 
-// fill puts tasks that nobody has met yet into the queue, with this payload.
-func (s *site) fill(ctx context.Context, n int, payload string) error {
+// fill puts tasks that nobody has met yet into the queue, with this payload, and with a trace context or without.
+func (s *site) fill(ctx context.Context, n int, payload string, traced bool) error {
 	for n > 0 {
 		batch, err := s.tasks.NewMessageBatch(ctx, nil)
 		if err != nil {
@@ -134,6 +134,9 @@ func (s *site) fill(ctx context.Context, n int, payload string) error {
 			m, err := s.task(s.sent, payload)
 			if err != nil {
 				return err
+			}
+			if traced {
+				m.ApplicationProperties = traceContext(s.sent)
 			}
 			err = batch.AddMessage(m, nil)
 			if errors.Is(err, azservicebus.ErrMessageTooLarge) && batch.NumMessages() > 0 {
@@ -163,4 +166,17 @@ func (s *site) task(number int, payload string) (*azservicebus.Message, error) {
 	}
 	contentType := message.ContentType
 	return &azservicebus.Message{MessageID: &m.ID, CorrelationID: &m.CorrelationID, Subject: &m.Subject, ContentType: &contentType, Body: m.Body}, nil
+}
+
+// oneIn is how many traces there are for each that is sampled, where telemetry is on.
+const oneIn = 10
+
+// traceContext is what an orchestrator that samples one trace in ten writes into its messages.
+func traceContext(number int) map[string]any {
+	sampled := 0
+	if number%oneIn == 0 {
+		sampled = 1
+	}
+	parent := fmt.Sprintf("00-%032x-%016x-%02x", number+1, number+1, sampled)
+	return map[string]any{"traceparent": parent, "Diagnostic-Id": parent}
 }
