@@ -50,8 +50,8 @@ func TestAStockEventIsReadAsItWasWritten(t *testing.T) {
 
 // A sku is a name in the world outside: what can be kept is taken as it is.
 func TestASKUMayBeWrittenInManyWays(t *testing.T) {
-	for _, sku := range []string{"a/b", "item", "..", "a b", "#?&+%2F", `\"`, "größe-42", "品番", "r-", strings.Repeat("x", message.MaxSKU)} {
-		r := message.Reservation{EventKey: "inventory:" + strings.ReplaceAll(sku, `\"`, `"`) + ":reservation:R/1001", SKU: strings.ReplaceAll(sku, `\"`, `"`), ReservationID: "R/1001", Version: 1, Quantity: 1}
+	for _, sku := range []string{"a/b", "item", "..", "a b", "#?&+%2F", `"`, `\`, "größe-42", "品番", "r-", strings.Repeat("x", message.MaxSKU)} {
+		r := message.Reservation{EventKey: "inventory:" + sku + ":reservation:R/1001", SKU: sku, ReservationID: "R/1001", Version: 1, Quantity: 1}
 		m, err := r.Message("any", time.Unix(0, 0))
 		if err != nil {
 			t.Fatal(err)

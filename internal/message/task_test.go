@@ -246,6 +246,9 @@ func TestATaskTravelsAsACloudEvent(t *testing.T) {
 
 func TestWhatHasNoJSONIsNotSent(t *testing.T) {
 	good := message.Task{ExecutionID: "82f3", Run: 1, Type: "a", Payload: jsontext.Value("{}")}
+	if _, err := good.Message("82f3", time.Time{}); err != nil {
+		t.Fatal(err)
+	}
 	for name, spoil := range map[string]func(*message.Task){
 		"a payload that is no JSON":      func(t *message.Task) { t.Payload = jsontext.Value("{") },
 		"a ticket that is no UTF-8":      func(t *message.Task) { t.ExecutionETag = "\xff" },
