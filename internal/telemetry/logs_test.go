@@ -18,6 +18,9 @@ func TestALineNamesItsTraceHereAndWhereLogsGo(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	if !p.Unwatched() {
+		t.Error("whoever reads logs alone watches spans or measurements")
+	}
 	at := trace.NewSpanContext(trace.SpanContextConfig{TraceID: trace.TraceID{15: 1}, SpanID: trace.SpanID{7: 2}, TraceFlags: trace.FlagsSampled})
 	ctx := trace.ContextWithSpanContext(t.Context(), at)
 	var local bytes.Buffer

@@ -168,6 +168,9 @@ func TestThereAreExemplarsIfTheirFilterIsChosen(t *testing.T) {
 			if err != nil {
 				t.Fatalf("start: %v", err)
 			}
+			if p.Unwatched() {
+				t.Error("nobody watches")
+			}
 			_, span := counted(t, p)
 			span.End()
 			if err := p.Shutdown(t.Context()); err != nil {

@@ -74,6 +74,9 @@ func TestNothingIsMadeUnlessASignalIsConfigured(t *testing.T) {
 				if _, ok := p.Logs.(nolog.LoggerProvider); !ok {
 					t.Errorf("logs come from a %T, want the no-op", p.Logs)
 				}
+				if !p.Unwatched() {
+					t.Error("somebody watches")
+				}
 			})
 		})
 	}
@@ -186,7 +189,7 @@ func TestTheConsoleExporterPrintsASpan(t *testing.T) {
 }
 
 func TestNothingIsRegisteredGlobally(t *testing.T) {
-	traces, metrics, propagator := otel.GetTracerProvider(), otel.GetMeterProvider(), otel.GetTextMapPropagator()
+	traces, metrics, logs, propagator := otel.GetTracerProvider(), otel.GetMeterProvider(), otel.GetLoggerProvider(), otel.GetTextMapPropagator()
 	server := httptest.NewServer(newCollector())
 	defer server.Close()
 	p, err := Start(t.Context(), Options{Getenv: environment(t, map[string]string{"OTEL_EXPORTER_OTLP_ENDPOINT": server.URL})})
@@ -196,7 +199,7 @@ func TestNothingIsRegisteredGlobally(t *testing.T) {
 	if err := p.Shutdown(t.Context()); err != nil {
 		t.Errorf("shut down: %v", err)
 	}
-	if otel.GetTracerProvider() != traces || otel.GetMeterProvider() != metrics || otel.GetTextMapPropagator() != propagator {
+	if otel.GetTracerProvider() != traces || otel.GetMeterProvider() != metrics || otel.GetLoggerProvider() != logs || otel.GetTextMapPropagator() != propagator {
 		t.Error("a provider was registered with the otel package")
 	}
 }
