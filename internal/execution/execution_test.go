@@ -40,7 +40,7 @@ func TestAnExecutionIsOneDocument(t *testing.T) {
 }
 
 func TestAnExecutionIsReadAsItWasWrittenWithWhatALaterVersionAdds(t *testing.T) {
-	for _, status := range []execution.Status{execution.Running, execution.Completed, execution.Failed, execution.Cancelled} {
+	for _, status := range execution.Statuses() {
 		want := stood(status)
 		want.TraceParent, want.Unknown = "00-ab", jsontext.Value(`{"parts":[1.50,{"b":1,"a":2}]}`)
 		text, err := json.Marshal(want)

@@ -233,19 +233,6 @@ func TestACompletedExecutionWithoutAResultIsAContradiction(t *testing.T) { // E2
 	}
 }
 
-// apply is what a store makes of a change.
-func apply(e execution.Execution, c execution.Change) execution.Execution {
-	e.Status, e.EndedAt = c.Status, c.EndedAt
-	if c.Result != nil {
-		e.Result = c.Result
-	}
-	if c.Failure != nil {
-		e.Failure = c.Failure
-	}
-	e.History = append(e.History[:len(e.History):len(e.History)], c.Note)
-	return e
-}
-
 // Every sequence of up to five events, in every order, from every state.
 func TestNoOrderOfEventsBreaksAPromise(t *testing.T) {
 	events := []message.Event{completion(1, "sha256:first"), completion(2, "sha256:first"), completion(2, "sha256:other"), failure(1), failure(2), failure(3)}
@@ -255,7 +242,7 @@ func TestNoOrderOfEventsBreaksAPromise(t *testing.T) {
 			change, decision := execution.Next(before, ev, now)
 			after := before
 			if decision == execution.Transition || decision == execution.Record {
-				after = apply(before, change)
+				after = before.With(change)
 			}
 			checkStep(t, before, after, ev, decision)
 			// The same event once more finds its work done.
@@ -267,7 +254,7 @@ func TestNoOrderOfEventsBreaksAPromise(t *testing.T) {
 			}
 		}
 	}
-	for _, status := range []execution.Status{execution.Running, execution.Completed, execution.Failed, execution.Cancelled} {
+	for _, status := range execution.Statuses() {
 		walk(stood(status), 5)
 	}
 }
@@ -313,7 +300,7 @@ func TestWhatIsIgnoredIsRecordedOnce(t *testing.T) { // E3
 			if decision != execution.Record {
 				t.Fatalf("the first: %s, want it recorded", decision)
 			}
-			after := apply(stood(test.stands), change)
+			after := stood(test.stands).With(change)
 			if change, decision := execution.Next(after, test.event, now.Add(time.Hour)); decision != execution.NoOp || !reflect.DeepEqual(change, execution.Change{}) {
 				t.Errorf("the second: %s %+v, want nothing", decision, change)
 			}
@@ -324,7 +311,7 @@ func TestWhatIsIgnoredIsRecordedOnce(t *testing.T) { // E3
 func TestAnotherFenceIsAnotherRecord(t *testing.T) { // E3
 	event := failure(2)
 	change, _ := execution.Next(stood(execution.Completed), event, now)
-	after := apply(stood(execution.Completed), change)
+	after := stood(execution.Completed).With(change)
 	event.Failed.Fence++
 	if _, decision := execution.Next(after, event, now); decision != execution.Record {
 		t.Errorf("%s, want it recorded", decision)
@@ -344,7 +331,7 @@ func TestTheHistoryIsBoundedAgainstLateEvents(t *testing.T) {
 				event.Failed.Fence = fence + 1
 			}
 			if change, decision := execution.Next(e, event, now); decision == execution.Record {
-				e = apply(e, change)
+				e = e.With(change)
 			} else if decision != execution.NoOp {
 				t.Fatalf("%s: %s", status, decision)
 			}
@@ -362,7 +349,7 @@ func TestAFullHistoryDelaysNoTransition(t *testing.T) { // E1, E4
 	}
 	for _, event := range []message.Event{completion(2, "sha256:first"), failure(2)} {
 		change, decision := execution.Next(full, event, now)
-		if decision != execution.Transition || len(apply(full, change).History) != 65 {
+		if decision != execution.Transition || len(full.With(change).History) != 65 {
 			t.Errorf("%s: %s, want a transition that is noted", event.Type(), decision)
 		}
 	}
