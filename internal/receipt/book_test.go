@@ -183,10 +183,9 @@ func TestAWriteThatLandsLateIsNotASecondEffect(t *testing.T) { // R2 R4 R6
 func TestAReceiptFoundAfterALostAnswerIsOnlyOursByItsNonce(t *testing.T) { // R6
 	begun(t, func(t *testing.T, w *world, b *receipt.Book) {
 		rule := w.arm(control.Rule{Match: control.Match{Operation: "batch", Client: "projector-1"}, Do: "hold", Nth: 1})
-		wait := w.whenReached(rule, func() {
-			w.record(w.book("projector-2"), reservation(t, 10), "A", receipt.Applied)
-		}, control.Release{Action: "drop"})
-		w.record(b, reservation(t, 10), "A", receipt.Duplicate) // the transport id is the same, too
+		other, e := w.book("projector-2"), reservation(t, 10)
+		wait := w.whenReached(rule, func() { w.record(other, e, "A", receipt.Applied) }, control.Release{Action: "drop"})
+		w.record(b, e, "A", receipt.Duplicate) // the transport id is the same, too
 		wait()
 		w.wantStock(97, 10, 2)
 	})
@@ -226,9 +225,8 @@ func TestALostRaceIsDecidedAgain(t *testing.T) { // R3 R7
 		t.Run(test.says, func(t *testing.T) {
 			begun(t, func(t *testing.T, w *world, b *receipt.Book) {
 				rule := w.arm(control.Rule{Match: control.Match{Operation: "batch", Client: "projector-1"}, Do: "hold", Nth: 1})
-				wait := w.whenReached(rule, func() {
-					w.record(w.book("projector-2"), reservation(t, test.other, named("R-7")), "B", receipt.Applied)
-				}, control.Release{Action: "go"})
+				other, e := w.book("projector-2"), reservation(t, test.other, named("R-7"))
+				wait := w.whenReached(rule, func() { w.record(other, e, "B", receipt.Applied) }, control.Release{Action: "go"})
 				d := w.record(b, reservation(t, 11), "A", test.want)
 				wait()
 				if d.Races != 1 {
@@ -243,9 +241,8 @@ func TestALostRaceIsDecidedAgain(t *testing.T) { // R3 R7
 func TestTwoWhoBeginAnItemAreOneBeginning(t *testing.T) { // R2 R7
 	inWorld(t, func(t *testing.T, w *world) {
 		rule := w.arm(control.Rule{Match: control.Match{Operation: "batch", Client: "projector-1"}, Do: "hold", Nth: 1})
-		wait := w.whenReached(rule, func() {
-			w.record(w.book("projector-2"), count(t, 9, 100), "B", receipt.Applied)
-		}, control.Release{Action: "go"})
+		other, e := w.book("projector-2"), count(t, 9, 100)
+		wait := w.whenReached(rule, func() { w.record(other, e, "B", receipt.Applied) }, control.Release{Action: "go"})
 		w.record(w.book("projector-1"), count(t, 10, 50), "A", receipt.Applied)
 		wait()
 		w.wantStock(50, 10, 2)
@@ -336,6 +333,25 @@ func TestWhatLaterVersionsAddToAnItemIsKept(t *testing.T) {
 		if err != nil || !strings.Contains(string(answer.Value), `"warehouse":{"north":1}`) || !strings.Contains(string(answer.Value), `"stock":97`) {
 			t.Errorf("the item is %s, %v", answer.Value, err)
 		}
+	})
+}
+
+// What a later version of this program may say of an event is not for this one to guess.
+func TestAReceiptThatSaysWhatThisVersionDoesNotKnowDecidesNothing(t *testing.T) {
+	begun(t, func(t *testing.T, w *world, b *receipt.Book) {
+		e := reservation(t, 10)
+		w.record(b, e, "A", receipt.Applied)
+		var later azcosmos.PatchOperations
+		later.AppendSet("/outcome", "deferred")
+		if _, err := w.raw.PatchItem(t.Context(), azcosmos.NewPartitionKeyString("sku-42"), receipt.ID(key), later, nil); err != nil {
+			t.Fatal(err)
+		}
+		for _, again := range []bool{false, true} {
+			if d, err := b.Record(t.Context(), e, receipt.Delivery{Again: again}); !errors.Is(err, message.ErrRefused) {
+				t.Errorf("again %t: %s, %v, want ErrRefused", again, d.Class, err)
+			}
+		}
+		w.wantStock(97, 10, 2)
 	})
 }
 

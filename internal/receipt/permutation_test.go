@@ -3,6 +3,7 @@ package receipt_test
 import (
 	"context"
 	"fmt"
+	"iter"
 	"slices"
 	"testing"
 	"testing/synctest"
@@ -247,7 +248,7 @@ func (m *memory) look(sku string) (*document, map[string]document) {
 
 // orders yields every order of a set; of those that differ only in which of two
 // equal ones comes first, one.
-func orders(set []telling) func(yield func([]telling) bool) {
+func orders(set []telling) iter.Seq[[]telling] {
 	return func(yield func([]telling) bool) {
 		var extend func(done, rest []telling) bool
 		extend = func(done, rest []telling) bool {

@@ -1,7 +1,6 @@
 package receipt_test
 
 import (
-	"context"
 	"fmt"
 	"slices"
 	"sync"
@@ -98,7 +97,7 @@ func (w *world) book(name string) *receipt.Book {
 	return &receipt.Book{Store: w.open(name).Inventory(), Timeout: timeout, Keep: keep}
 }
 
-// documents are what lies in the partition of a sku.
+// document is what may lie in the partition of a sku: an item or a receipt.
 type document struct {
 	ID      string `json:"id"`
 	SKU     string `json:"sku"`
@@ -119,7 +118,7 @@ func (w *world) look(sku string) (item *document, receipts map[string]document) 
 	receipts = map[string]document{}
 	pager := w.raw.NewQueryItemsPager("SELECT * FROM c", azcosmos.NewPartitionKeyString(sku), nil)
 	for pager.More() {
-		page, err := pager.NextPage(context.Background())
+		page, err := pager.NextPage(w.t.Context())
 		if err != nil {
 			w.t.Fatal(err)
 		}
@@ -156,7 +155,7 @@ func (w *world) record(b *receipt.Book, e receipt.Event, delivery string, want r
 	w.t.Helper()
 	d, err := b.Record(w.t.Context(), e, receipt.Delivery{ID: delivery})
 	if err != nil || d.Class != want {
-		w.t.Fatalf("%s by %s: %s, %v, want %s", e.Key, delivery, d.Class, err, want)
+		w.t.Errorf("%s by %s: %s, %v, want %s", e.Key, delivery, d.Class, err, want) // not fatal: others than the test's goroutine record too
 	}
 	return d
 }
