@@ -131,12 +131,13 @@ func TestAKeylessCallCarriesNoKey(t *testing.T) { // D2
 func TestAQuotedKeyIsAStructuredFieldString(t *testing.T) {
 	d := keyedAt("http://h/")
 	d.Form, d.Header = Quoted, "X-Key"
-	call(t, d, Options{Transport: transport(func(r *http.Request) (*http.Response, error) {
+	o := call(t, d, Options{Transport: transport(func(r *http.Request) (*http.Response, error) {
 		if got := r.Header.Get("X-Key"); got != `"82f3"` {
 			t.Errorf("the key is %s", got)
 		}
 		return answer(200, ""), nil
 	})})
+	want(t, o, message.EffectApplied, false, false)
 	if got := Quoted.write(`a"b\c`); got != `"a\"b\\c"` {
 		t.Errorf("escaped: %s", got)
 	}
@@ -282,7 +283,7 @@ func TestARedirectIsNotFollowed(t *testing.T) { // D1
 }
 
 func TestAnEndlessBodyEndsAtTheLimit(t *testing.T) { // D4
-	ended := make(chan error, 2)
+	ended := make(chan struct{}, 2)
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("Location", "/customers/7")
 		w.WriteHeader(201)
@@ -290,7 +291,7 @@ func TestAnEndlessBodyEndsAtTheLimit(t *testing.T) { // D4
 		for err == nil {
 			_, err = fmt.Fprint(w, strings.Repeat("x", 4096))
 		}
-		ended <- err
+		ended <- struct{}{}
 	}))
 	defer server.Close()
 	for _, d := range []Request{keyedAt(server.URL), keylessAt(server.URL)} {
@@ -299,9 +300,7 @@ func TestAnEndlessBodyEndsAtTheLimit(t *testing.T) { // D4
 		if o.Ref != "/customers/7" {
 			t.Errorf("ref is %q", o.Ref)
 		}
-		if err := <-ended; err == nil {
-			t.Error("the server could write without end")
-		}
+		<-ended // the server would write without end to whoever reads without end
 	}
 }
 

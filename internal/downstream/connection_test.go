@@ -81,8 +81,13 @@ func TestARefusedConnectionIsNotApplied(t *testing.T) { // D3
 	if err != nil {
 		t.Fatal(err)
 	}
-	url := "http://" + l.Addr().String()
-	l.Close()
+	defer l.Close()
+	taken, err := net.Dial("tcp", l.Addr().String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer taken.Close()
+	url := "http://" + taken.LocalAddr().String() // nobody listens at a port that a connection goes out from, nor can begin to
 	for name, given := range map[string]http.RoundTripper{"own": nil, "pooled": NewTransport(), "wrapped": pooled(t)} {
 		t.Run(name, func(t *testing.T) {
 			o := call(t, keyedAt(url), Options{Transport: given})

@@ -172,25 +172,27 @@ func TestEveryMistakeIsNamedAtOnceWithItsLine(t *testing.T) { // D5
 func TestAVariableCannotChangeTheFilesStructure(t *testing.T) {
 	got, err := ReadHandlers(strings.NewReader("- type: a\n  request: { url: \"${U}\" }\n  idempotency: { honoured: false }\n"),
 		env("U", "http://h/\" }\n- type: b"))
-	if err == nil {
-		t.Errorf("taken: %+v", got)
-	}
-	if err != nil && !strings.Contains(err.Error(), "line 2: url") {
-		t.Errorf("error is %v", err)
+	if err == nil || !strings.Contains(err.Error(), "line 2: url") {
+		t.Errorf("taken: %+v, %v", got, err)
 	}
 }
 
 func TestWhatIsNoListOfHandlersIsRefused(t *testing.T) {
-	for name, text := range map[string]string{
-		"nothing":       "",
-		"a mapping":     "type: a\n",
-		"two documents": "- type: a\n---\n- type: b\n",
-		"broken YAML":   "- type: [a\n",
-		"a scalar item": "- a\n",
-		"too much":      "#" + strings.Repeat("x", maxFile),
+	const one = "- type: a\n  request: { url: \"http://h/\" }\n  idempotency: { honoured: false }\n"
+	filled := one + "#" + strings.Repeat("x", maxFile-len(one)-1)
+	if got, err := ReadHandlers(strings.NewReader(filled), env()); err != nil || len(got) != 1 {
+		t.Errorf("a list as large as may be: %+v, %v", got, err)
+	}
+	for text, want := range map[string]string{
+		"": "no documents in stream",
+		strings.ReplaceAll(one[2:], "\n  ", "\n"):         "line 1: a list is expected",
+		one + "---\n" + strings.Replace(one, "a", "b", 1): "expected single document, found multiple",
+		"- type: [a\n": "did not find expected ',' or ']'",
+		one + "- a\n":  "line 4: cannot construct",
+		filled + "x":   "the file is larger than 1048576 bytes",
 	} {
-		if got, err := ReadHandlers(strings.NewReader(text), env()); err == nil {
-			t.Errorf("%s is taken: %+v", name, got)
+		if got, err := ReadHandlers(strings.NewReader(text), env()); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%.100q: %+v, %v, want %q", text, got, err, want)
 		}
 	}
 }
