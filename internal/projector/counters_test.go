@@ -1,7 +1,6 @@
 package projector_test
 
 import (
-	"context"
 	"maps"
 	"net/http"
 	"testing"
@@ -27,7 +26,7 @@ func (w *world) counted() (read func() map[string]int64) {
 	w.projector.Counters, w.webhooks.Counters = counters, counters
 	return func() map[string]int64 {
 		var all metricdata.ResourceMetrics
-		if err := reader.Collect(context.Background(), &all); err != nil {
+		if err := reader.Collect(w.t.Context(), &all); err != nil {
 			w.t.Fatal(err)
 		}
 		found := map[string]int64{}

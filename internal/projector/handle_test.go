@@ -47,9 +47,6 @@ func TestWhatCannotTakeEffectIsDeadLetteredWithItsReason(t *testing.T) { // P2
 		w.deliver(count(t, 9, 100), 1, message.Complete)
 		w.deliver(reservation(t, "R-1001", 10), 1, message.Complete)
 		w.writes()
-		taken := func(id string, version int64, change func(*message.Reservation)) []byte {
-			return reservation(t, id, version, change)
-		}
 		for _, test := range []struct {
 			says   string
 			body   []byte
@@ -59,16 +56,16 @@ func TestWhatCannotTakeEffectIsDeadLetteredWithItsReason(t *testing.T) { // P2
 		}{
 			{"no JSON", []byte("hello"), 1, message.InvalidMessage, "not a CloudEvents event"},
 			{"another type", []byte(`{"specversion":"1.0","id":"1","source":"s","type":"ReservationCancelled","data":{}}`), 1, message.InvalidMessage, "ReservationCancelled"},
-			{"a negative quantity", taken("R-2", 11, func(r *message.Reservation) { r.Quantity = -3 }), 1, message.InvalidMessage, "quantity is -3"},
-			{"a huge quantity", taken("R-2", 11, func(r *message.Reservation) { r.Quantity = 1 << 50 }), 1, message.InvalidMessage, "quantity is"},
-			{"a version that overflows", taken("R-2", 1<<53, func(*message.Reservation) {}), 1, message.InvalidMessage, "version is"},
-			{"a version beyond every integer", []byte(strings.Replace(string(taken("R-2", 11, func(*message.Reservation) {})), `"version":11`, `"version":1e400`, 1)), 1, message.InvalidMessage, "version"},
-			{"no quantity", []byte(strings.Replace(string(taken("R-2", 11, func(*message.Reservation) {})), `"quantity":3`, `"amount":3`, 1)), 1, message.InvalidMessage, "quantity is 0"},
+			{"a negative quantity", reservation(t, "R-2", 11, func(r *message.Reservation) { r.Quantity = -3 }), 1, message.InvalidMessage, "quantity is -3"},
+			{"a huge quantity", reservation(t, "R-2", 11, func(r *message.Reservation) { r.Quantity = 1 << 50 }), 1, message.InvalidMessage, "quantity is"},
+			{"a version that overflows", reservation(t, "R-2", 1<<53), 1, message.InvalidMessage, "version is"},
+			{"a version beyond every integer", []byte(strings.Replace(string(reservation(t, "R-2", 11)), `"version":11`, `"version":1e400`, 1)), 1, message.InvalidMessage, "version"},
+			{"no quantity", []byte(strings.Replace(string(reservation(t, "R-2", 11)), `"quantity":3`, `"amount":3`, 1)), 1, message.InvalidMessage, "quantity is 0"},
 			{"no fields at all", []byte(`{"specversion":"1.0","id":"1","source":"s","type":"ReservationAccepted","data":{}}`), 1, message.InvalidMessage, "sku is missing"},
-			{"a key named item", taken("R-2", 11, func(r *message.Reservation) { r.EventKey = "item" }), 1, message.InvalidMessage, `eventKey is "item"`},
-			{"a sku with a line break", taken("R-2", 11, func(r *message.Reservation) { r.SKU, r.EventKey = "a\n", "inventory:a\n:1" }), 1, message.InvalidMessage, "sku contains"},
-			{"other content under a known key", taken("R-1001", 10, func(r *message.Reservation) { r.Quantity = 4 }), 1, "ReceiptConflict", "nothing was changed"},
-			{"a sku that nobody began, again", taken("R-2", 11, func(r *message.Reservation) { r.SKU, r.EventKey = "sku-43", "inventory:sku-43:1" }), 2, "UnknownItem", `nothing is known of sku "sku-43"`},
+			{"a key named item", reservation(t, "R-2", 11, func(r *message.Reservation) { r.EventKey = "item" }), 1, message.InvalidMessage, `eventKey is "item"`},
+			{"a sku with a line break", reservation(t, "R-2", 11, func(r *message.Reservation) { r.SKU, r.EventKey = "a\n", "inventory:a\n:1" }), 1, message.InvalidMessage, "sku contains"},
+			{"other content under a known key", reservation(t, "R-1001", 10, func(r *message.Reservation) { r.Quantity = 4 }), 1, "ReceiptConflict", "nothing was changed"},
+			{"a sku that nobody began, again", reservation(t, "R-2", 11, func(r *message.Reservation) { r.SKU, r.EventKey = "sku-43", "inventory:sku-43:1" }), 2, "UnknownItem", `nothing is known of sku "sku-43"`},
 		} {
 			s := w.deliver(test.body, test.nth, message.DeadLetter)
 			if s.Reason != test.reason || !strings.Contains(s.Description, test.words) {
@@ -80,7 +77,7 @@ func TestWhatCannotTakeEffectIsDeadLetteredWithItsReason(t *testing.T) { // P2
 		}
 		w.wantStock(97, 10)
 		// What is odd and legal is taken.
-		w.deliver(taken("R/10 02", 11, func(r *message.Reservation) {
+		w.deliver(reservation(t, "R/10 02", 11, func(r *message.Reservation) {
 			r.SKU, r.EventKey = "a/b #?", "inventory:a/b #?:item/../1"
 			r.Version = 1
 		}), 1, message.Complete)
@@ -89,10 +86,11 @@ func TestWhatCannotTakeEffectIsDeadLetteredWithItsReason(t *testing.T) { // P2
 
 func TestWhatIsNotKnownYetIsTriedAgainLater(t *testing.T) { // P3
 	inWorld(t, func(t *testing.T, w *world) {
+		begins := count(t, 9, 100)
 		var late sync.WaitGroup
 		late.Go(func() {
 			time.Sleep(8 * time.Second)
-			w.deliver(count(t, 9, 100), 1, message.Complete)
+			w.deliver(begins, 1, message.Complete)
 		})
 		w.deliver(reservation(t, "R-1001", 10), 1, message.Complete) // whose sku is begun while it waits
 		late.Wait()

@@ -1,7 +1,6 @@
 package projector_test
 
 import (
-	"context"
 	"fmt"
 	"log/slog"
 	"strings"
@@ -115,27 +114,24 @@ func (w *world) deliver(body []byte, nth int, want message.Action) message.Settl
 // wantStock holds sku-42.
 func (w *world) wantStock(stock, version int64) {
 	w.t.Helper()
-	s, err := w.db.Inventory().Item(context.Background(), "sku-42")
+	s, err := w.db.Inventory().Item(w.t.Context(), "sku-42")
 	if err != nil || s.Item.Stock != stock || s.Item.Version != version {
 		w.t.Errorf("stock %d at version %d, %v, want %d at %d", s.Item.Stock, s.Item.Version, err, stock, version)
 	}
 }
 
-// writes counts what the store was asked to write since the last call.
-func (w *world) writes() (n int) {
-	for _, e := range w.hub.Events(w.mark) {
-		if e.Service == "cosmos" && e.Kind == "request" && e.Operation == "batch" && e.Status == 200 {
-			n++
-		}
-	}
-	w.mark = w.hub.Last()
-	return n
+// writes counts the batches that the store has applied since the last count.
+func (w *world) writes() int {
+	return w.counts(func(e control.Event) bool { return e.Operation == "batch" && e.Status == 200 })
 }
 
-// asked counts everything that the store was asked since the last call.
-func (w *world) asked() (n int) {
+// asked counts everything that the store was asked since the last count.
+func (w *world) asked() int { return w.counts(func(control.Event) bool { return true }) }
+
+// counts counts requests of the store, and begins anew.
+func (w *world) counts(which func(control.Event) bool) (n int) {
 	for _, e := range w.hub.Events(w.mark) {
-		if e.Service == "cosmos" && e.Kind == "request" {
+		if e.Service == "cosmos" && e.Kind == "request" && which(e) {
 			n++
 		}
 	}
