@@ -27,8 +27,12 @@ func signature(resource, key string, expires time.Time) string {
 	mac := hmac.New(sha256.New, []byte(key))
 	mac.Write([]byte(sr + "\n" + se))
 	sig := url.QueryEscape(base64.StdEncoding.EncodeToString(mac.Sum(nil)))
-	return "Endpoint=sb://localhost;UseDevelopmentEmulator=true;SharedAccessSignature=SharedAccessSignature " +
-		"sr=" + sr + "&sig=" + sig + "&se=" + se + "&skn=RootManageSharedAccessKey"
+	return "SharedAccessSignature sr=" + sr + "&sig=" + sig + "&se=" + se + "&skn=" + servicebus.DefaultKeyName
+}
+
+// presenting is the connection string of who has a signature and no key.
+func presenting(signature string) string {
+	return "Endpoint=sb://localhost;UseDevelopmentEmulator=true;SharedAccessSignature=" + signature
 }
 
 func TestOnlyAValidTokenIsTaken(t *testing.T) {
@@ -42,19 +46,19 @@ func TestOnlyAValidTokenIsTaken(t *testing.T) {
 		{"a wrong key", func(*world) string { return strings.Replace(connectionString, "SAS_KEY_VALUE", "WRONG", 1) }, "invalid signature"},
 		{"an unknown key name", func(*world) string { return strings.Replace(connectionString, "RootManage", "Other", 1) }, "no key named"},
 		{"a signature for the entity", func(w *world) string {
-			return signature("amqp://localhost/tasks", "SAS_KEY_VALUE", later(w))
+			return presenting(signature("amqp://localhost/tasks", servicebus.DefaultKey, later(w)))
 		}, ""},
 		{"a signature for the namespace, without a scheme", func(w *world) string {
-			return signature("LOCALHOST/", "SAS_KEY_VALUE", later(w))
+			return presenting(signature("LOCALHOST/", servicebus.DefaultKey, later(w)))
 		}, ""},
 		{"a signature for another entity", func(w *world) string {
-			return signature("amqp://localhost/task", "SAS_KEY_VALUE", later(w))
+			return presenting(signature("amqp://localhost/task", servicebus.DefaultKey, later(w)))
 		}, "InvalidAudience"},
 		{"an expired signature", func(w *world) string {
-			return signature("amqp://localhost/tasks", "SAS_KEY_VALUE", w.hub.Now())
+			return presenting(signature("amqp://localhost/tasks", servicebus.DefaultKey, w.hub.Now()))
 		}, "ExpiredToken: The token is expired. Expiration time:"},
 		{"a signature by another key", func(w *world) string {
-			return signature("amqp://localhost/tasks", "OTHER", later(w))
+			return presenting(signature("amqp://localhost/tasks", "OTHER", later(w)))
 		}, "invalid signature"},
 	} {
 		t.Run(row.name, func(t *testing.T) {
@@ -63,7 +67,7 @@ func TestOnlyAValidTokenIsTaken(t *testing.T) {
 				err := w.sender(c, "tasks").SendMessage(w.ctx, message("a"), nil)
 				if row.want == "" {
 					w.must(err)
-					w.must(w.receiver(c, "tasks").Close(w.ctx))
+					w.receive(w.receiver(c, "tasks"))
 					return
 				}
 				w.wantCode(err, azservicebus.CodeUnauthorizedAccess)
@@ -128,11 +132,9 @@ func TestConnectionsAreRecordedByApplicationID(t *testing.T) {
 		if want := []string{"connected sender", "enqueued sender", "disconnected sender"}; !slices.Equal(kinds, want) {
 			t.Errorf("events %q, want %q", kinds, want)
 		}
-		if c := w.client(""); c != nil {
-			w.must(w.sender(c, "tasks").SendMessage(w.ctx, message("b"), nil))
-			if e := w.event("enqueued", "b"); e.Client != "" {
-				t.Errorf("a client without a name is called %q", e.Client)
-			}
+		w.must(w.sender(w.client(""), "tasks").SendMessage(w.ctx, message("b"), nil))
+		if e := w.event("enqueued", "b"); e.Client != "" {
+			t.Errorf("a client without a name is called %q", e.Client)
 		}
 	})
 }

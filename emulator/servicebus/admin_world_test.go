@@ -7,14 +7,12 @@ import (
 	"net/http"
 	"strings"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"github.com/Azure/azure-sdk-for-go/sdk/azcore"
 	"github.com/Azure/azure-sdk-for-go/sdk/messaging/azservicebus"
 	"github.com/Azure/azure-sdk-for-go/sdk/messaging/azservicebus/admin"
 
-	"oneeffect/emulator/control"
 	"oneeffect/emulator/inprocess"
 	"oneeffect/emulator/servicebus"
 )
@@ -25,33 +23,25 @@ func managed(t *testing.T, test func(t *testing.T, w *world, a *admin.Client)) {
 	managedAs(t, servicebus.Config{}, test)
 }
 
+// managedAs is managed with another namespace.
 func managedAs(t *testing.T, c servicebus.Config, test func(t *testing.T, w *world, a *admin.Client)) {
 	t.Helper()
-	c.Keys, c.TokenCheck = keys, checkToken
-	synctest.Test(t, func(t *testing.T) {
-		hub := control.New()
-		server, err := servicebus.New(hub, c)
-		if err != nil {
-			t.Fatal(err)
-		}
-		w := &world{t, hub, server, t.Context()}
-		t.Cleanup(func() {
-			hub.Close()
-			if err := server.Close(); err != nil {
-				t.Error(err)
-			}
-		})
-		test(t, w, w.management())
-	})
+	inBubbleOf(t, c, func(t *testing.T, w *world) { test(t, w, w.management()) })
 }
 
-// managementBy is the management client that signs with another key, or takes another version of the API.
-func (w *world) managementBy(key, version string) *admin.Client {
+// management is the SDK's client of the management API, in the bubble.
+func (w *world) management() *admin.Client {
+	w.t.Helper()
+	return w.managementBy(servicebus.DefaultKeyName)
+}
+
+// managementBy is the management client that signs with another key.
+func (w *world) managementBy(key string) *admin.Client {
 	w.t.Helper()
 	transport := inprocess.Transport(w.server.Admin())
 	w.t.Cleanup(transport.Close)
-	c, err := admin.NewClientFromConnectionString(strings.Replace(connectionString, "RootManageSharedAccessKey", key, 1), &admin.ClientOptions{
-		ClientOptions: azcore.ClientOptions{Transport: transport, APIVersion: version},
+	c, err := admin.NewClientFromConnectionString(signedBy(key), &admin.ClientOptions{
+		ClientOptions: azcore.ClientOptions{Transport: transport},
 	})
 	w.must(err)
 	return c

@@ -5,25 +5,10 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/Azure/azure-sdk-for-go/sdk/azcore"
 	"github.com/Azure/azure-sdk-for-go/sdk/messaging/azservicebus"
 	"github.com/Azure/azure-sdk-for-go/sdk/messaging/azservicebus/admin"
 	"github.com/Azure/go-amqp"
-
-	"oneeffect/emulator/inprocess"
 )
-
-// management is the SDK's client of the management API, in the bubble.
-func (w *world) management() *admin.Client {
-	w.t.Helper()
-	transport := inprocess.Transport(w.server.Admin())
-	w.t.Cleanup(transport.Close)
-	c, err := admin.NewClientFromConnectionString(connectionString, &admin.ClientOptions{
-		ClientOptions: azcore.ClientOptions{Transport: transport},
-	})
-	w.must(err)
-	return c
-}
 
 func TestAChangeOfAnEntityDetachesItsLinks(t *testing.T) { // D4
 	for _, row := range []struct {

@@ -38,6 +38,15 @@ func onPaper(t *testing.T, test func(t *testing.T, w *world, p *paper)) {
 	inBubbleOf(t, c, func(t *testing.T, w *world) { test(t, w, p) })
 }
 
+// told starts a call and tells whether it has been answered once nothing can go on.
+func (w *world) told(call func() error) func() bool {
+	return late.Told(func() {
+		if err := call(); err != nil {
+			w.t.Error(err) // only the test's own goroutine may end it
+		}
+	})
+}
+
 func TestNothingIsToldBeforeItIsKept(t *testing.T) { // B16
 	onPaper(t, func(t *testing.T, w *world, p *paper) {
 		c := w.client("worker-1")
@@ -66,7 +75,7 @@ func TestNothingIsToldBeforeItIsKept(t *testing.T) { // B16
 			"create a queue": func() error { _, err := a.CreateQueue(w.ctx, "made", nil); return err },
 		} {
 			p.Stop()
-			isTold := late.Told(func() { w.must(do()) })
+			isTold := w.told(do)
 			if isTold() {
 				t.Errorf("%s was answered before it was kept", what)
 			}
@@ -112,7 +121,7 @@ func TestADrainWaitsForDeliveriesUntilTheyAreKept(t *testing.T) {
 		p.Stop()
 		w.must(r.IssueCredit(5))
 		synctest.Wait()
-		isTold := late.Told(func() { w.must(r.DrainCredit(w.ctx, nil)) })
+		isTold := w.told(func() error { return r.DrainCredit(w.ctx, nil) })
 		if isTold() {
 			t.Error("the drain was answered before the messages")
 		}
@@ -139,7 +148,7 @@ func TestWhoWaitsForTheJournalKeepsNobodyElse(t *testing.T) {
 		p.Stop()
 		var all []func() bool
 		for _, id := range []string{"a", "b", "c"} {
-			all = append(all, late.Told(func() { w.must(s.SendMessage(w.ctx, message(id), nil)) }))
+			all = append(all, w.told(func() error { return s.SendMessage(w.ctx, message(id), nil) }))
 		}
 		synctest.Wait()
 		for _, id := range []string{"a", "b", "c"} {
@@ -147,9 +156,10 @@ func TestWhoWaitsForTheJournalKeepsNobodyElse(t *testing.T) {
 				t.Errorf("%s waits for the answers of others, on the same link", id)
 			}
 		}
-		attached := late.Told(func() { // a new connection, and a link of it
-			_, err := w.client("worker-1").AcceptSessionForQueue(w.ctx, "steps", "s", nil)
-			w.must(err)
+		other := w.client("worker-1")
+		attached := w.told(func() error { // a new connection, and a link of it
+			_, err := other.AcceptSessionForQueue(w.ctx, "steps", "s", nil)
+			return err
 		})
 		if attached() { // a token is put by a request, whose answer waits like any other
 			t.Error("an answer was given")
@@ -170,8 +180,8 @@ func TestAHeldOperationIsKeptBeforeItIsHeldAfterwards(t *testing.T) {
 		rule, err := w.hub.Arm(control.Rule{Match: control.Match{Operation: "send", Key: "a"}, When: "after", Do: "hold"})
 		w.must(err)
 		p.Stop()
-		isTold := late.Told(func() { w.must(s.SendMessage(w.ctx, message("a"), nil)) })
-		isReached := late.Told(func() { _, err := w.hub.WaitReached(w.ctx, rule); w.must(err) })
+		isTold := w.told(func() error { return s.SendMessage(w.ctx, message("a"), nil) })
+		isReached := w.told(func() error { _, err := w.hub.WaitReached(w.ctx, rule); return err })
 		if isReached() {
 			t.Error("what is not kept has come to a rule that holds what has happened")
 		}

@@ -12,11 +12,13 @@ import (
 	"github.com/Azure/azure-sdk-for-go/sdk/azcore/policy"
 	"github.com/Azure/azure-sdk-for-go/sdk/messaging/azservicebus"
 	"github.com/Azure/go-amqp"
+
+	"oneeffect/emulator/servicebus"
 )
 
 // signedBy is the connection string of a key.
 func signedBy(key string) string {
-	return strings.Replace(connectionString, "RootManageSharedAccessKey", key, 1)
+	return strings.Replace(connectionString, servicebus.DefaultKeyName, key, 1)
 }
 
 func TestAKeyAllowsWhatItsClaimsSay(t *testing.T) { // D1
@@ -82,7 +84,7 @@ func TestManagementNeedsTheClaimOfItsOperation(t *testing.T) { // D1
 			{"SendOnly", "com.microsoft:cancel-scheduled-message", 400},
 		} {
 			p := w.plain()
-			signed := strings.Replace(token("amqp://localhost", w.hub.Now().Add(time.Hour)), "RootManageSharedAccessKey", row.key, 1)
+			signed := strings.Replace(token("amqp://localhost", w.hub.Now().Add(time.Hour)), servicebus.DefaultKeyName, row.key, 1)
 			if status, text := p.putToken("servicebus.windows.net:sastoken", signed, ""); status != 202 {
 				t.Fatalf("put-token: %d %s", status, text)
 			}
@@ -95,19 +97,16 @@ func TestManagementNeedsTheClaimOfItsOperation(t *testing.T) { // D1
 }
 
 // identity is an Entra ID that gives out one token.
-type identity struct {
-	token string
-	life  time.Duration
-}
+type identity string
 
 func (i identity) GetToken(context.Context, policy.TokenRequestOptions) (azcore.AccessToken, error) {
-	return azcore.AccessToken{Token: i.token, ExpiresOn: time.Now().Add(i.life)}, nil
+	return azcore.AccessToken{Token: string(i), ExpiresOn: time.Now().Add(time.Hour)}, nil
 }
 
 func TestAJSONWebTokenIsJudgedByItsCheck(t *testing.T) { // D1
 	inBubble(t, func(t *testing.T, w *world) {
 		client := func(token string) *azservicebus.Client {
-			c, err := azservicebus.NewClient("localhost", identity{token, time.Hour}, &azservicebus.ClientOptions{
+			c, err := azservicebus.NewClient("localhost", identity(token), &azservicebus.ClientOptions{
 				NewWebSocketConn: func(ctx context.Context, _ azservicebus.NewWebSocketConnArgs) (net.Conn, error) {
 					return w.server.Dial(ctx)
 				},

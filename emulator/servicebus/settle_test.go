@@ -212,7 +212,7 @@ func TestLocksSurviveTheirConnection(t *testing.T) {
 		second := w.receiver(w.client("worker-2"), "tasks")
 		w.receiveNothing(second)
 		// Known by nothing but its token, the message is settled over $management from another connection.
-		w.must(second.CompleteMessage(w.ctx, &azservicebus.ReceivedMessage{LockToken: a.LockToken}, nil))
+		w.must(second.CompleteMessage(w.ctx, byToken(a), nil))
 		if e := w.event("settled", "a"); e.Client != "worker-2" || e.Disposition != "completed" {
 			t.Errorf("settlement recorded as %+v", e)
 		}
@@ -220,7 +220,7 @@ func TestLocksSurviveTheirConnection(t *testing.T) {
 		if again.MessageID != "b" || again.DeliveryCount != 2 {
 			t.Errorf("received %s, delivery %d", again.MessageID, again.DeliveryCount)
 		}
-		w.wantCode(second.CompleteMessage(w.ctx, &azservicebus.ReceivedMessage{LockToken: b.LockToken}, nil), azservicebus.CodeLockLost)
+		w.wantCode(second.CompleteMessage(w.ctx, byToken(b), nil), azservicebus.CodeLockLost)
 	})
 }
 
@@ -229,9 +229,6 @@ func TestSettlingOverManagementDoesTheSame(t *testing.T) {
 		w.send("tasks", "a")
 		worker := w.client("worker-1")
 		r := w.receiver(worker, "tasks")
-		byToken := func(m *azservicebus.ReceivedMessage) *azservicebus.ReceivedMessage {
-			return &azservicebus.ReceivedMessage{LockToken: m.LockToken}
-		}
 		w.must(r.AbandonMessage(w.ctx, byToken(w.receive(r)), &azservicebus.AbandonMessageOptions{PropertiesToModify: map[string]any{"why": "x"}}))
 		m := w.receive(r)
 		if m.DeliveryCount != 2 || m.ApplicationProperties["why"] != "x" {

@@ -2,17 +2,15 @@ package servicebus_test
 
 import (
 	"context"
-	"crypto/hmac"
-	"crypto/sha256"
-	"encoding/base64"
 	"errors"
 	"fmt"
-	"net/url"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/Azure/go-amqp"
+
+	"oneeffect/emulator/servicebus"
 )
 
 // plain is a client that speaks AMQP without the SDK, for what the SDK never does.
@@ -71,13 +69,9 @@ func (p *plain) requestOn(replies *amqp.ReceiverOptions, node string, value any,
 	return 0, ""
 }
 
-// token makes a shared access signature with the emulator's key.
+// token is a shared access signature by the emulator's key.
 func token(resource string, expires time.Time) string {
-	text := url.QueryEscape(resource) + "\n" + fmt.Sprint(expires.Unix())
-	mac := hmac.New(sha256.New, []byte("SAS_KEY_VALUE"))
-	mac.Write([]byte(text))
-	sig := url.QueryEscape(base64.StdEncoding.EncodeToString(mac.Sum(nil)))
-	return strings.Replace("SharedAccessSignature sr="+text, "\n", "&sig="+sig+"&skn=RootManageSharedAccessKey&se=", 1)
+	return signature(resource, servicebus.DefaultKey, expires)
 }
 
 func (p *plain) putToken(kind, token, path string) (int32, string) {
