@@ -19,7 +19,6 @@ import (
 
 func TestRulesSeeEveryRequestToTheManagementAPI(t *testing.T) {
 	managed(t, func(t *testing.T, w *world, a *admin.Client) {
-		ruleName := "r"
 		for _, c := range []struct {
 			operation, entity string
 			do                func() error
@@ -33,7 +32,7 @@ func TestRulesSeeEveryRequestToTheManagementAPI(t *testing.T) {
 			{"admin-create", "news/subscriptions/all", func() error { _, err := a.CreateSubscription(w.ctx, "news", "all", nil); return err }},
 			{"admin-list", "news/subscriptions", func() error { _, err := a.NewListSubscriptionsPager("news", nil).NextPage(w.ctx); return err }},
 			{"admin-create", "news/subscriptions/all/rules/r", func() error {
-				_, err := a.CreateRule(w.ctx, "news", "all", &admin.CreateRuleOptions{Name: &ruleName})
+				_, err := a.CreateRule(w.ctx, "news", "all", &admin.CreateRuleOptions{Name: new("r")})
 				return err
 			}},
 			{"admin-read", "news/subscriptions/all/rules/r", func() error { _, err := a.GetRule(w.ctx, "news", "all", "r", nil); return err }},

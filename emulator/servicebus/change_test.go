@@ -97,8 +97,7 @@ func TestADisabledEntityRefusesItsClients(t *testing.T) {
 		a := w.management()
 		got, err := a.GetQueue(w.ctx, "tasks", nil)
 		w.must(err)
-		disabled := admin.EntityStatusDisabled
-		got.Status = &disabled
+		got.Status = new(admin.EntityStatusDisabled)
 		_, err = a.UpdateQueue(w.ctx, "tasks", got.QueueProperties, nil)
 		w.must(err)
 		c := w.client("worker-1")
@@ -111,8 +110,7 @@ func TestADisabledEntityRefusesItsClients(t *testing.T) {
 func TestAForwardingEntityIsNotReceivedFrom(t *testing.T) { // B15
 	inBubble(t, func(t *testing.T, w *world) {
 		a := w.management()
-		to := "Once"
-		_, err := a.CreateQueue(w.ctx, "way", &admin.CreateQueueOptions{Properties: &admin.QueueProperties{ForwardTo: &to}})
+		_, err := a.CreateQueue(w.ctx, "way", &admin.CreateQueueOptions{Properties: &admin.QueueProperties{ForwardTo: new("Once")}})
 		w.must(err)
 		c := w.client("worker-1")
 		_, err = w.receiver(c, "way").ReceiveMessages(w.ctx, 1, nil)

@@ -3,6 +3,7 @@ package servicebus_test
 import (
 	"fmt"
 	"reflect"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -163,7 +164,7 @@ func TestReadConfigAllowsMoreThanTheOfficialEmulatorAndSaysWhere(t *testing.T) {
 		properties + "LockDuration: is PT1S; the official emulator takes PT5S to PT5M",
 		properties + "MaxDeliveryCount: is 11; the official emulator takes at most 10",
 	}
-	if !reflect.DeepEqual(c.Beyond, want) {
+	if !slices.Equal(c.Beyond, want) {
 		t.Errorf("beyond the official limits: %q\nwant %q", c.Beyond, want)
 	}
 }
@@ -191,12 +192,12 @@ func TestReadConfigCountsQueuesAndTopicsTogether(t *testing.T) {
 		{51, 1, []string{in + ".Queues: has 51 elements; the official emulator takes at most 50"}},
 	} {
 		c, err := servicebus.ReadConfig(strings.NewReader(config(row.queues, row.topics)))
-		if err != nil || !reflect.DeepEqual(c.Beyond, row.want) {
+		if err != nil || !slices.Equal(c.Beyond, row.want) {
 			t.Errorf("%d queues and %d topics: %q, %v; want %q", row.queues, row.topics, c.Beyond, err, row.want)
 		}
 	}
 	c, err := servicebus.ReadConfig(strings.NewReader(`{"UserConfig": {"Namespaces": [{"Name": "sbemulatorns", "Queues": [], "Topics": [{"Name": "t", "Subscriptions": []}]}], "Logging": {"Type": "File"}}}`))
-	if want := []string{in + ".Topics[0].Subscriptions: has no element; the official emulator wants at least one"}; err != nil || !reflect.DeepEqual(c.Beyond, want) {
+	if want := []string{in + ".Topics[0].Subscriptions: has no element; the official emulator wants at least one"}; err != nil || !slices.Equal(c.Beyond, want) {
 		t.Errorf("a topic without subscriptions: %q, %v; want %q", c.Beyond, err, want)
 	}
 }

@@ -1,6 +1,7 @@
 package servicebus_test
 
 import (
+	"strings"
 	"testing"
 	"time"
 
@@ -141,6 +142,14 @@ func TestADeferredMessageOfASessionNeedsTheSessionsLock(t *testing.T) { // B11, 
 		m := w.receive(r)
 		w.must(r.DeferMessage(w.ctx, m, nil))
 		w.must(r.Close(w.ctx))
+		p := w.plain()
+		p.authorize()
+		status, text := p.request("steps/$management", map[string]any{
+			"sequence-numbers": []int64{*m.SequenceNumber}, "receiver-settle-mode": uint32(1), "session-id": "a",
+		}, map[string]any{"operation": "com.microsoft:receive-by-sequence-number"})
+		if status != 410 || !strings.Contains(text, "session lock") {
+			t.Errorf("without the session's lock: %d %s, want 410", status, text)
+		}
 		r = w.accept(c, "a")
 		got, err := r.ReceiveDeferredMessages(w.ctx, []int64{*m.SequenceNumber}, nil)
 		w.must(err)

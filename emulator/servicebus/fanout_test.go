@@ -90,7 +90,7 @@ func TestASubscriptionGetsWhatItsRuleWants(t *testing.T) { // R1 to R5 over the 
 
 // What .NET has a type for and AMQP has not comes in its ticks, of which the last are far beyond Go's nanoseconds.
 func TestARuleComparesTheTimesOfDotNet(t *testing.T) {
-	const hour, inHundredths, since1970 = int64(36e9), int64(1e7), int64(621355968000000000)
+	const second, hour, since1970 = int64(1e7), int64(36e9), int64(621355968000000000)
 	span := func(ticks int64) wire.Described {
 		return wire.Described{Descriptor: wire.Symbol("com.microsoft:timespan"), Value: ticks}
 	}
@@ -99,7 +99,7 @@ func TestARuleComparesTheTimesOfDotNet(t *testing.T) {
 	}
 	at := time.Date(2026, 1, 2, 3, 4, 5, 678900, time.UTC)
 	raw, err := wire.AppendMap(nil, wire.KindApplicationProperties, wire.Map{
-		{Key: "at", Value: offset(since1970 + at.Unix()*inHundredths + int64(at.Nanosecond()/100))},
+		{Key: "at", Value: offset(since1970 + at.Unix()*second + int64(at.Nanosecond()/100))},
 		{Key: "first", Value: offset(0)}, {Key: "last", Value: offset(3155378975999999999)},
 		{Key: "hour", Value: span(hour)}, {Key: "least", Value: span(math.MinInt64)}, {Key: "most", Value: span(math.MaxInt64)},
 	})

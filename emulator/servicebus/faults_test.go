@@ -31,7 +31,7 @@ type fault struct {
 	Completed   int
 	Connections int              // that the client made; 0: any number
 	Takes       control.Duration // at least
-	Again       uint32           // the message comes again, as this delivery
+	Again       uint32           // the message comes again, as this delivery; 0: not while its lock would last
 }
 
 // armers are the two ways to arm a rule.
@@ -53,7 +53,9 @@ var armers = map[string]func(w *world, rule []byte){
 
 func TestEveryFaultDoesWhatItSays(t *testing.T) { // D5
 	var examples []fault
-	if err := json.Unmarshal(faults, &examples); err != nil {
+	d := json.NewDecoder(bytes.NewReader(faults))
+	d.DisallowUnknownFields()
+	if err := d.Decode(&examples); err != nil {
 		t.Fatal(err)
 	}
 	for how, arm := range armers {
@@ -116,6 +118,8 @@ func (f fault) try(w *world, arm func(*world, []byte)) {
 		if m := w.receive(r); m.DeliveryCount != f.Again {
 			w.t.Errorf("came again as delivery %d, want %d", m.DeliveryCount, f.Again)
 		}
+	} else if f.Does == "complete" || f.Does == "renew" {
+		w.receiveNothing(w.receiver(w.client("worker-2"), "tasks")) // it is locked still, or completed
 	}
 }
 

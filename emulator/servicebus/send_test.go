@@ -1,6 +1,7 @@
 package servicebus_test
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"reflect"
@@ -30,7 +31,6 @@ func TestMessagesRoundTripUnchanged(t *testing.T) {
 		w.must(s.SendMessage(w.ctx, sent, nil))
 		got := w.receive(r)
 		back := got.Message()
-		back.ScheduledEnqueueTime = nil
 		back.ApplicationProperties["time"] = back.ApplicationProperties["time"].(time.Time).UTC()
 		if !reflect.DeepEqual(back, sent) {
 			t.Errorf("sent     %+v\nreceived %+v", sent, back)
@@ -86,7 +86,7 @@ func TestAnActiveMessageCarriesExactlyTheseSections(t *testing.T) {
 		}
 		// The tag is the lock token as a .NET Guid has its bytes.
 		tag, k := raw.DeliveryTag, m.LockToken
-		if guid := []byte{k[3], k[2], k[1], k[0], k[5], k[4], k[7], k[6], k[8], k[9], k[10], k[11], k[12], k[13], k[14], k[15]}; !reflect.DeepEqual(tag, guid) {
+		if guid := []byte{k[3], k[2], k[1], k[0], k[5], k[4], k[7], k[6], k[8], k[9], k[10], k[11], k[12], k[13], k[14], k[15]}; !bytes.Equal(tag, guid) {
 			t.Errorf("delivery tag %x of token %x", tag, k)
 		}
 	})
@@ -195,7 +195,7 @@ func TestScheduledMessagesComeAtTheirTimeUnderANewNumber(t *testing.T) {
 		peeked, err := r.PeekMessages(w.ctx, 10, nil)
 		w.must(err)
 		if len(peeked) != 3 || peeked[0].State != azservicebus.MessageStateScheduled || *peeked[0].SequenceNumber != numbers[0] {
-			t.Fatalf("peeked %d messages, the first %+v", len(peeked), peeked[0])
+			t.Fatalf("peeked %d messages: %+v", len(peeked), peeked)
 		}
 		w.must(s.CancelScheduledMessages(w.ctx, numbers[1:], nil))
 		w.receiveNothing(r)
@@ -249,6 +249,9 @@ func TestPeekingLocksNothing(t *testing.T) {
 		w.must(err)
 		if len(none) != 0 {
 			t.Errorf("peeked %d messages behind the end", len(none))
+		}
+		if m := w.receive(r); m.MessageID != "b" || m.DeliveryCount != 1 {
+			t.Errorf("what was peeked at is received as %s, delivery %d; want b, 1", m.MessageID, m.DeliveryCount)
 		}
 	})
 }

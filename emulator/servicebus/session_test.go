@@ -157,8 +157,8 @@ func TestTheNextSessionIsWaitedForAsLongAsTheClientSays(t *testing.T) {
 		if _, err := c.AcceptNextSessionForQueue(ctx, "steps", nil); err == nil {
 			t.Fatal("accepted a session that is not there")
 		}
-		if waited := time.Since(start); waited > 10*time.Second {
-			t.Errorf("waited %v, want at most 10s", waited)
+		if waited := time.Since(start); waited < 9*time.Second || waited > 10*time.Second { // the SDK takes a little off
+			t.Errorf("waited %v, want 10s or a little less", waited)
 		}
 		// Somebody who waits gets the session as soon as it has a message.
 		got := make(chan *azservicebus.SessionReceiver, 1)

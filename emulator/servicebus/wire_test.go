@@ -301,7 +301,7 @@ func TestABatchWithOneBadMessageEnqueuesNone(t *testing.T) {
 	})
 }
 
-func TestWhoSendsSettledGetsNoAnswer(t *testing.T) {
+func TestWhatIsSentSettledIsTaken(t *testing.T) { // that there is no answer, package amqp sees to
 	inBubble(t, func(t *testing.T, w *world) {
 		p := w.plain()
 		p.authorize()
