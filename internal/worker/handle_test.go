@@ -81,21 +81,13 @@ func TestAStopGivesTheClaimBack(t *testing.T) { // C8 W3
 // brought is not recorded, and the message waits for what the other one does.
 func TestACallEndsWithItsLeaseAndItsResultDoesNotCount(t *testing.T) { // C4 C5 W2
 	inBothWays(t, func(t *testing.T, b *bench) {
-		fingerprint, err := claim.Fingerprint("t", jsontext.Value(`{}`))
-		if err != nil {
-			t.Fatal(err)
-		}
 		other := &claim.Desk{Store: b.Claims.Store, Process: "worker-2/77aa", Timeout: storeTimeout, Terms: b.Claims.Terms}
 		var theirs *claim.Lease
+		var err error
 		b.declared.Timeout = 4 * time.Minute
 		b.answer = func(ctx context.Context, _ message.Call) message.Outcome {
 			b.hub.Jump(10 * time.Minute) // to the store this owner is silent
-			if theirs, _, err = other.Take(ctx, claim.Ask{
-				ID: "82f3", TaskType: "t", Fingerprint: fingerprint, Run: 1, Keyed: true, KeyWindow: 24 * time.Hour,
-				NotAfter: time.Now().Add(time.Hour), Now: time.Now, ReadFirst: true,
-			}); err != nil || theirs == nil {
-				t.Fatalf("worker 2 is not granted the claim: %v", err)
-			}
+			theirs, err = b.takenBy(t.Context(), other)
 			<-ctx.Done()
 			if !errors.Is(context.Cause(ctx), claim.ErrLost) {
 				t.Errorf("the call ends with %v, want %v", context.Cause(ctx), claim.ErrLost)
@@ -104,6 +96,9 @@ func TestACallEndsWithItsLeaseAndItsResultDoesNotCount(t *testing.T) { // C4 C5 
 		}
 		begun := time.Now()
 		s := b.deliver(t.Context(), 1)
+		if err != nil {
+			t.Fatal(err)
+		}
 		defer theirs.Close()
 		if took := time.Since(begun); took >= b.declared.Timeout {
 			t.Errorf("it took %v, want no longer than to the next renewal", took)
@@ -119,6 +114,58 @@ func TestACallEndsWithItsLeaseAndItsResultDoesNotCount(t *testing.T) { // C4 C5 
 		}
 		if len(b.published) != 1 || !strings.Contains(string(b.published[0].Body), "sha256:theirs") {
 			t.Errorf("published %v, want what stands in the claim", b.published)
+		}
+	})
+}
+
+// Another has taken the claim over and given it back by the time that the first owner
+// writes: it is granted the claim once more, and does not call once more. What it has to
+// say comes with a copy, and nothing of it counts.
+func TestWhoeverIsFencedAndGrantedTheClaimAgainGivesItBack(t *testing.T) { // C4 C8
+	inBothWays(t, func(t *testing.T, b *bench) {
+		other := b.another("worker-2").Claims
+		var err error
+		b.answer = func(context.Context, message.Call) message.Outcome {
+			b.hub.Jump(10 * time.Minute) // to the store this owner is silent
+			var theirs *claim.Lease
+			if theirs, err = b.takenBy(t.Context(), other); err == nil {
+				err = theirs.Release(t.Context(), time.Time{}, false)
+				theirs.Close()
+			}
+			return message.Outcome{Effect: message.EffectApplied, Ref: "/c/1"}
+		}
+		s := b.deliver(t.Context(), 1)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if s.Action != message.CopyLater || len(b.calls) != 1 || len(b.published) > 0 {
+			t.Errorf("%s after %d calls, published %v, want it put off after 1 and nothing told", s.Action, len(b.calls), b.published)
+		}
+		if c := b.stands(); c.Fence != 3 || !c.Released || c.Answered != 0 || c.Starts != 1 {
+			t.Errorf("fence %d, released %t, answered %d, starts %d, want fence 3 given back, and only the first start counted", c.Fence, c.Released, c.Answered, c.Starts)
+		}
+	})
+}
+
+// Somebody else works on the task, under a lease that is short and renewed: a delivery
+// waits here for as long as it may, and then a copy does.
+func TestADeliveryWaitsForABusyClaimNoLongerThanItMay(t *testing.T) { // W3
+	inBubble(t, func(t *testing.T, b *bench) {
+		other := b.another("worker-2").Claims
+		other.Lease, other.OwnerMargin = 10*time.Second, 2*time.Second
+		theirs, err := b.takenBy(t.Context(), other)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer theirs.Close()
+		defer time.AfterFunc(time.Hour, theirs.Close).Stop()
+		begun := time.Now()
+		s := b.deliver(t.Context(), 1)
+		if took := time.Since(begun); s.Action != message.CopyLater || took == 0 || took > b.BusyWait {
+			t.Errorf("%s after %v, want it to have waited for at most %v, and put off", s.Action, took, b.BusyWait)
+		}
+		if len(b.calls) > 0 {
+			t.Errorf("%d calls under somebody else's lease", len(b.calls))
 		}
 	})
 }

@@ -2,6 +2,7 @@ package worker
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 	"strings"
@@ -30,15 +31,18 @@ func inBothWays(t *testing.T, test func(t *testing.T, b *bench)) {
 }
 
 func TestAHandlerThatPanicsEndsItsOwnCallAlone(t *testing.T) { // W1 W2 C8
-	for _, keyed := range []bool{true, false} {
-		t.Run(fmt.Sprintf("keyed %t", keyed), func(t *testing.T) {
+	for _, test := range []struct {
+		keyed bool
+		words any
+	}{{true, "no such customer"}, {false, "no such customer"}, {false, errors.New("no such customer")}} {
+		t.Run(fmt.Sprintf("keyed %t %T", test.keyed, test.words), func(t *testing.T) {
 			inBothWays(t, func(t *testing.T, b *bench) {
-				if !keyed {
+				if !test.keyed {
 					b.keyless()
 				}
-				b.answer = func(context.Context, message.Call) message.Outcome { panic("no such customer") }
+				b.answer = func(context.Context, message.Call) message.Outcome { panic(test.words) }
 				s := b.deliver(t.Context(), 1)
-				if !keyed {
+				if !test.keyed {
 					if s.Action != message.DeadLetter || s.Reason != claim.OutcomeUnknown || !strings.Contains(s.Description, "no such customer") {
 						t.Errorf("%s %s %q, want it dead-lettered as %s with the panic", s.Action, s.Reason, s.Description, claim.OutcomeUnknown)
 					}
@@ -116,8 +120,13 @@ func TestAResultOfMegabytesIsKeptAsItsDigest(t *testing.T) { // C2
 		if first.Value != nil || !strings.HasPrefix(first.Omitted, "sha256:") || first.Ref != "/c/1" {
 			t.Errorf("result %+.200v", first)
 		}
-		if s := b.deliver(t.Context(), 2); s.Action != message.Complete || len(b.published) != 2 || string(b.published[0].Body) == "" {
+		if s := b.deliver(t.Context(), 2); s.Action != message.Complete || len(b.published) != 2 {
 			t.Errorf("%s, published %d", s.Action, len(b.published))
+		}
+		for _, m := range b.published {
+			if !strings.Contains(string(m.Body), first.Digest) {
+				t.Errorf("told without the digest %s: %s", first.Digest, m.Body)
+			}
 		}
 	})
 }

@@ -5,12 +5,15 @@ import (
 	"fmt"
 	"reflect"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
 	"oneeffect/emulator/control"
 	"oneeffect/internal/claim"
 	"oneeffect/internal/message"
+
+	"github.com/go-json-experiment/json/jsontext"
 )
 
 // steps makes the handler one of several steps; those whose names begin with "-"
@@ -342,20 +345,54 @@ func TestAStepThatIsKeptIsNotMadeAgainWhereverItStandsNow(t *testing.T) { // W1
 // downstream may have forgotten the key, so the step is not called again, announced
 // or not.
 func TestAKeyThatMayBeForgottenIsNotUsedUnderARuleThatAnnounces(t *testing.T) { // W2
-	inBubble(t, func(t *testing.T, b *bench) {
-		b.steps("customer", "-letter")
-		b.answer = func(ctx context.Context, _ message.Call) message.Outcome {
-			b.hub.Isolate("worker-1")
-			<-ctx.Done()
-			return message.Outcome{Effect: message.EffectApplied}
-		}
-		b.deliver(t.Context(), 1)
-		b.Worker = b.another("worker-2")
-		b.steps("customer", "letter")
-		time.Sleep(24 * time.Hour)
-		if s := b.deliver(t.Context(), 2); s.Action != message.DeadLetter || s.Reason != claim.OutcomeUnknown {
-			t.Errorf("%s %s, want it dead-lettered as %s", s.Action, s.Reason, claim.OutcomeUnknown)
-		}
-		b.wantMade("customer 82f3/customer")
-	})
+	for says, late := range map[string]time.Duration{"before it is announced": 0, "while it is announced": -2 * time.Second} {
+		t.Run(says, func(t *testing.T) {
+			inBubble(t, func(t *testing.T, b *bench) {
+				b.steps("customer", "-letter")
+				b.answer = func(ctx context.Context, _ message.Call) message.Outcome {
+					b.hub.Isolate("worker-1")
+					<-ctx.Done()
+					return message.Outcome{Effect: message.EffectApplied}
+				}
+				begun := time.Now()
+				b.deliver(t.Context(), 1)
+				b.Worker = b.another("worker-2")
+				b.steps("customer", "letter")
+				b.arm(control.Rule{Match: starting, Do: "delay", Delay: control.Duration(5 * time.Second)})
+				customer := b.declared.Steps[0]
+				last := begun.Add(customer.KeyWindow - b.KeyMargin - customer.Timeout) // at which a call may begin
+				time.Sleep(time.Until(last.Add(late)))
+				if s := b.deliver(t.Context(), 2); s.Action != message.DeadLetter || s.Reason != claim.OutcomeUnknown {
+					t.Errorf("%s %s, want it dead-lettered as %s", s.Action, s.Reason, claim.OutcomeUnknown)
+				}
+				b.wantMade("customer 82f3/customer")
+				if b.stands().CallStarted {
+					t.Error("the claim says that a call started, and none did")
+				}
+			})
+		})
+	}
+}
+
+// Steps hand on what is small. What is larger its step has made all the same.
+func TestAStepsValueIsKeptForTheStepsAfterItUnlessItIsLarge(t *testing.T) { // C2
+	for size, kept := range map[int]bool{claim.MaxStepValue: true, claim.MaxStepValue + 1: false} {
+		inBubble(t, func(t *testing.T, b *bench) {
+			b.steps("customer", "account")
+			value := jsontext.Value(`"` + strings.Repeat("x", size-2) + `"`)
+			b.answer = func(_ context.Context, c message.Call) message.Outcome {
+				return message.Outcome{Effect: message.EffectApplied, Ref: "/" + c.Step, Value: value}
+			}
+			if s := b.deliver(t.Context(), 1); s.Action != message.Complete {
+				t.Fatalf("%s %s", s.Action, s.Description)
+			}
+			told := b.calls[1].Results["customer"]
+			if !kept {
+				value = nil
+			}
+			if told.Ref != "/customer" || string(told.Value) != string(value) || string(b.stands().Steps["customer"].Value) != string(value) {
+				t.Errorf("of %d bytes the next step was told %d, and %q", size, len(told.Value), told.Ref)
+			}
+		})
+	}
 }
