@@ -1,6 +1,7 @@
 package model
 
 import (
+	"testing"
 	"time"
 
 	"oneeffect/internal/claim"
@@ -13,8 +14,22 @@ type variant struct {
 	says  string
 	broke func(*rules)
 	in    string // the deploy in which it shows
-	bound uint8  // of faults: the least that shows it
+	bound int    // of faults: the least that it takes
 	comes fault
+}
+
+// explored is what comes of it where it shows.
+func (v variant) explored(t *testing.T, bound int) found {
+	t.Helper()
+	for _, d := range deploys {
+		if d.says == v.in {
+			r := product
+			v.broke(&r)
+			return newModel(r, d.first, d.second).within(bound, 2).explore(*nStates)
+		}
+	}
+	t.Fatalf("there is no deploy %q", v.in)
+	return found{}
 }
 
 var variants = []variant{
@@ -30,7 +45,7 @@ var variants = []variant{
 	{"a failure of one's own is taken for a grant", func(r *rules) {
 		r.takenBy = func(stands claim.Claim, owner string) bool { return stands.Owner == owner }
 	}, "keyed and keyless", 2, secondEffect},
-	{"copies have ids by their fence", func(r *rules) { r.randomCopies = false }, "keyed", 2, taskLost},
+	{"copies have ids by their fence", func(r *rules) { r.randomCopies = false }, "keyed", 1, taskLost},
 	{"the reconciler leaves IN_PROGRESS alone", func(r *rules) {
 		r.examine = func(stands *claim.Claim, age time.Duration, l claim.Look, owner string, t claim.Terms) (claim.Claim, claim.Found, bool) {
 			if stands != nil && stands.Status == claim.InProgress && l.DeadLetter == "" {
@@ -45,8 +60,8 @@ var variants = []variant{
 			next, found, _ := claim.Examine(stands, age, l, owner, t)
 			return next, found, false
 		}
-	}, "keyed", 2, noEnd},
-	{"a keyless call is not announced", func(r *rules) { r.announce = false }, "keyless", 2, secondEffect},
+	}, "keyed", 1, noEnd},
+	{"a keyless call is not announced", func(r *rules) { r.announce = false }, "keyless", 1, secondEffect},
 	{"a failed claim is opened again although nobody knows of its effect", func(r *rules) {
 		r.take = func(stands *claim.Claim, age time.Duration, ask claim.Ask, owner string, t claim.Terms) (claim.Claim, claim.Verdict, bool) {
 			if stands != nil && stands.Failure != nil && ask.Run > stands.Run {
@@ -65,7 +80,7 @@ var variants = []variant{
 			}
 			return claim.Take(stands, age, ask, owner, t)
 		}
-	}, "steps, another one keyless", 2, secondEffect},
+	}, "steps, another one keyless", 1, secondEffect},
 	{"a claim that began with a key goes on without", func(r *rules) {
 		r.take = func(stands *claim.Claim, age time.Duration, ask claim.Ask, owner string, t claim.Terms) (claim.Claim, claim.Verdict, bool) {
 			if stands != nil && !ask.Keyed {
@@ -73,7 +88,7 @@ var variants = []variant{
 			}
 			return claim.Take(stands, age, ask, owner, t)
 		}
-	}, "keyed and keyless", 2, secondEffect},
+	}, "keyed and keyless", 1, secondEffect},
 	{"a takeover keeps the fence", func(r *rules) {
 		r.take = func(stands *claim.Claim, age time.Duration, ask claim.Ask, owner string, t claim.Terms) (claim.Claim, claim.Verdict, bool) {
 			next, v, write := claim.Take(stands, age, ask, owner, t)
@@ -82,7 +97,7 @@ var variants = []variant{
 			}
 			return next, v, write
 		}
-	}, "keyed", 2, fenceFell},
+	}, "keyed", 1, fenceFell},
 	{"a completed claim is granted again", func(r *rules) {
 		r.take = func(stands *claim.Claim, age time.Duration, ask claim.Ask, owner string, t claim.Terms) (claim.Claim, claim.Verdict, bool) {
 			if stands != nil && stands.Status == claim.Completed {
@@ -90,7 +105,7 @@ var variants = []variant{
 			}
 			return claim.Take(stands, age, ask, owner, t)
 		}
-	}, "keyed", 2, changedResult},
+	}, "keyed", 0, changedResult},
 	{"a failure of an earlier run ends this one", func(r *rules) {
 		r.next = func(stands execution.Execution, ev message.Event, at time.Time) (execution.Change, execution.Decision) {
 			if ev.Failed != nil {

@@ -52,21 +52,15 @@ func TestEveryBrokenRuleIsCaught(t *testing.T) {
 			if v.bound > 2 && !*deep {
 				t.Skip("it takes three faults, and hundreds of thousands of states: make variants and make model run it")
 			}
-			for _, d := range deploys {
-				if d.says != v.in {
-					continue
-				}
-				r := product
-				v.broke(&r)
-				f := newModel(r, d.first, d.second).within(int(v.bound), 2).explore(*nStates)
-				fmt.Printf("model: broken: %s: %v\n", v.says, f)
-				if f.broken != v.comes {
-					t.Errorf("%v, want %s\n%s", f, faults[v.comes], f.trace)
-				}
-				t.Logf("%s\n%s", faults[f.broken], f.trace)
-				return
+			f := v.explored(t, v.bound)
+			fmt.Printf("model: broken: %s: %v\n", v.says, f)
+			if f.broken != v.comes {
+				t.Errorf("%v, want %s\n%s", f, faults[v.comes], f.trace)
 			}
-			t.Errorf("there is no deploy %q", v.in)
+			t.Logf("%s\n%s", faults[f.broken], f.trace)
+			if v.bound > 0 && v.explored(t, v.bound-1).broken == v.comes {
+				t.Errorf("%d faults are enough, and the table says %d", v.bound-1, v.bound)
+			}
 		})
 	}
 }

@@ -200,7 +200,7 @@ const (
 
 var stepNames = [...]string{"a", "b"}
 
-// declarations of the handler, as its authors may change them.
+// single and steps are the declarations of the handler, as its authors may change them.
 func single(keyed bool) message.Declaration {
 	return message.Declaration{Keyed: keyed, KeyWindow: window}
 }
