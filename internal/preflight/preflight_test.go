@@ -2,6 +2,7 @@ package preflight_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net"
 	"net/http"
@@ -20,6 +21,9 @@ import (
 	"oneeffect/internal/cosmos"
 	"oneeffect/internal/preflight"
 	"oneeffect/internal/servicebus"
+
+	"github.com/Azure/azure-sdk-for-go/sdk/azcore"
+	"github.com/Azure/azure-sdk-for-go/sdk/data/azcosmos"
 )
 
 const connectionString = "Endpoint=sb://bus.example;SharedAccessKeyName=RootManageSharedAccessKey;SharedAccessKey=SAS_KEY_VALUE;UseDevelopmentEmulator=true"
@@ -122,37 +126,102 @@ func TestEmulatorsThatKeepTheRulesPass(t *testing.T) { // F1 F2 F3
 			}
 		}
 		synctest.Wait()
-		items, queues := map[string]int{}, 0
+		items := 0
 		for _, e := range w.hub.Events(0) {
 			switch {
 			case e.Service == "cosmos" && e.Status == http.StatusCreated && e.Operation == "create" && e.Entity == "inventory":
-				items[e.Key]++
+				items++
 			case e.Service == "cosmos" && e.Operation == "create" && e.Entity != "" && e.Entity != "inventory" && e.Client == "preflight" && e.Key == "item":
 				t.Errorf("an item in %s", e.Entity)
 			case e.Service == "servicebus" && e.Kind == "enqueued" && e.Entity != "probes" && !strings.HasPrefix(e.Entity, "preflight-"):
 				t.Errorf("a message in %s", e.Entity)
 			}
 		}
-		if len(items) == 0 {
+		if items == 0 {
 			t.Error("no item was made")
 		}
-		manager, err := servicebus.Manage(w.options.Broker)
-		if err != nil {
-			t.Fatal(err)
+		w.wantNothingLeft(2)
+	})
+}
+
+// The probes that wait have their items and their queue at that moment.
+func TestARunThatIsInterruptedLeavesNothing(t *testing.T) { // F3
+	inWorld(t, func(t *testing.T, w *world) {
+		ctx, interrupt := context.WithCancel(t.Context())
+		ended := make(chan error, 1)
+		go func() {
+			_, err := preflight.Run(ctx, w.options)
+			ended <- err
+		}()
+		time.Sleep(time.Second)
+		if left := w.left(); !slices.Contains(left, "item other of ttl") || !slices.Contains(left, "its queue") {
+			t.Errorf("before the interrupt there is %q, want items and a queue", left)
 		}
-		for _, e := range w.hub.Events(0) {
-			if strings.HasPrefix(e.Entity, "preflight-") && e.Kind == "enqueued" {
-				queues++
-				if _, err := manager.Queue(t.Context(), strings.TrimSuffix(e.Entity, "/$deadletterqueue")); err == nil {
-					t.Errorf("%s is there still", e.Entity)
+		interrupt()
+		if err := <-ended; err != nil {
+			t.Error(err)
+		}
+		w.wantNothingLeft(1)
+	})
+}
+
+// wantNothingLeft fails if something is left of the runs, which are so many.
+func (w *world) wantNothingLeft(runs int) {
+	w.t.Helper()
+	if n := len(w.nonces()); n != runs {
+		w.t.Errorf("%d runs have sent a message, want %d", n, runs)
+	}
+	if left := w.left(); len(left) > 0 {
+		w.t.Errorf("it has left %q", left)
+	}
+}
+
+// nonces are what the runs put into every name: each message's ends with it.
+func (w *world) nonces() (all []string) {
+	for _, e := range w.hub.Events(0) {
+		if id, ok := strings.CutPrefix(e.Key, "preflight-"); ok && e.Kind == "enqueued" {
+			all = append(all, id[strings.LastIndex(id, "-")+1:])
+		}
+	}
+	slices.Sort(all)
+	return slices.Compact(all)
+}
+
+// left is what there is of the runs at this moment: items, and queues of their own.
+func (w *world) left() (found []string) {
+	w.t.Helper()
+	key, err := azcosmos.NewKeyCredential(w.options.Store.Key)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	client, err := azcosmos.NewClientWithKey(w.options.Store.Endpoint, key, &azcosmos.ClientOptions{ClientOptions: azcore.ClientOptions{Transport: w.options.Store.Transport}})
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	defer client.Close()
+	items, err := client.NewContainer(cosmos.DefaultDatabase, "inventory")
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	manager, err := servicebus.Manage(w.options.Broker)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	for _, nonce := range w.nonces() {
+		for _, probe := range []string{"batch-if-match", "batch-rollback", "racing-creates", "if-match", "conditional-patch", "ttl", "session", "clock"} {
+			for _, id := range []string{"item", "receipt", "sibling", "other"} {
+				_, err := items.ReadItem(w.t.Context(), azcosmos.NewPartitionKeyString("preflight."+nonce+"."+probe), id, nil)
+				if refused, ok := errors.AsType[*azcore.ResponseError](err); ok && refused.StatusCode == http.StatusNotFound {
+					continue
 				}
-				break
+				found = append(found, "item "+id+" of "+probe)
 			}
 		}
-		if queues == 0 {
-			t.Error("no queue was made")
+		if _, err := manager.Queue(w.t.Context(), "preflight-"+nonce); err == nil {
+			found = append(found, "its queue")
 		}
-	})
+	}
+	return found
 }
 
 // Each rule that is relied on is broken, and its probe says so.
@@ -198,8 +267,8 @@ func TestEveryBrokenRuleFailsItsProbe(t *testing.T) { // F1
 					w.hub.Jump(time.Hour)
 				}
 				verdicts := w.run()
-				if v := verdicts[want]; v.Holds {
-					t.Errorf("%s holds: %s", want, v.Seen)
+				if v, asked := verdicts[want]; v.Holds || !asked {
+					t.Errorf("%s holds, or is no probe: %s", want, v.Seen)
 				}
 				t.Logf("fail: %v; %s: %s", fail(verdicts), want, verdicts[want].Seen)
 			})
