@@ -4,8 +4,7 @@ import (
 	"go/ast"
 	"go/parser"
 	"go/token"
-	"io/fs"
-	"os"
+	"path"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -15,36 +14,23 @@ import (
 // a package's begins as those of the standard library do.
 func TestEverythingExportedIsDocumented(t *testing.T) {
 	packages := map[string]bool{} // and whether one of its files says what it is
-	err := filepath.WalkDir(root, func(name string, entry fs.DirEntry, err error) error {
-		if err != nil {
-			return err
-		}
-		if entry.IsDir() {
-			_, module := os.Stat(filepath.Join(name, "go.mod"))
-			if base := entry.Name(); name != root && (strings.HasPrefix(base, ".") || base == "testdata" || base == "node_modules" || module == nil) {
-				return fs.SkipDir
-			}
-			return nil
-		}
-		if !strings.HasSuffix(name, ".go") || strings.HasSuffix(name, "_test.go") {
+	eachGoFile(t, func(name string) error {
+		if strings.HasSuffix(name, "_test.go") {
 			return nil
 		}
 		set := token.NewFileSet()
-		file, err := parser.ParseFile(set, name, nil, parser.ParseComments|parser.SkipObjectResolution)
+		file, err := parser.ParseFile(set, filepath.Join(root, name), nil, parser.ParseComments|parser.SkipObjectResolution)
 		if err != nil {
 			return err
 		}
-		pkg := filepath.Dir(name)
+		pkg := path.Dir(name)
 		said := strings.Join(strings.Fields(file.Doc.Text()), " ")
-		packages[pkg] = packages[pkg] || strings.HasPrefix(said, "Package "+file.Name.Name+" ") || strings.HasPrefix(said, "Command "+filepath.Base(pkg)+" ")
+		packages[pkg] = packages[pkg] || strings.HasPrefix(said, "Package "+file.Name.Name+" ") || strings.HasPrefix(said, "Command "+path.Base(pkg)+" ")
 		for _, missing := range undocumented(file) {
 			t.Errorf("%s: %s has no comment", set.Position(missing.Pos()), missing.Name)
 		}
 		return nil
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
 	if len(packages) < 40 {
 		t.Errorf("found %d packages", len(packages))
 	}

@@ -60,6 +60,34 @@ func pages(t *testing.T) (all []page) {
 	return all
 }
 
+// eachGoFile hands on the name of every Go file of this module, from the root.
+func eachGoFile(t *testing.T, f func(name string) error) {
+	t.Helper()
+	err := filepath.WalkDir(root, func(path string, entry fs.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		if entry.IsDir() {
+			_, module := os.Stat(filepath.Join(path, "go.mod"))
+			if base := entry.Name(); path != root && (strings.HasPrefix(base, ".") || base == "testdata" || base == "node_modules" || module == nil) {
+				return fs.SkipDir
+			}
+			return nil
+		}
+		if !strings.HasSuffix(path, ".go") {
+			return nil
+		}
+		name, err := filepath.Rel(root, path)
+		if err != nil {
+			return err
+		}
+		return f(filepath.ToSlash(name))
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
 // block is a fenced piece of a page.
 type block struct{ language, text string }
 

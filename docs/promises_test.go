@@ -5,7 +5,6 @@ import (
 	"go/ast"
 	"go/parser"
 	"go/token"
-	"io/fs"
 	"os"
 	"path"
 	"path/filepath"
@@ -43,29 +42,7 @@ var (
 func readTree(t *testing.T) tree {
 	t.Helper()
 	all := tree{carriers: map[string][]carrier{}}
-	err := filepath.WalkDir(root, func(name string, entry fs.DirEntry, err error) error {
-		if err != nil {
-			return err
-		}
-		if entry.IsDir() {
-			_, module := os.Stat(filepath.Join(name, "go.mod"))
-			if base := entry.Name(); name != root && (strings.HasPrefix(base, ".") || base == "testdata" || base == "node_modules" || module == nil) {
-				return fs.SkipDir
-			}
-			return nil
-		}
-		if !strings.HasSuffix(name, ".go") {
-			return nil
-		}
-		rel, err := filepath.Rel(root, name)
-		if err != nil {
-			return err
-		}
-		return all.read(filepath.ToSlash(rel))
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	eachGoFile(t, all.read)
 	return all
 }
 
