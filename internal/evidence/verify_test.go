@@ -90,6 +90,8 @@ func flips(t *testing.T, line string) []string {
 			out = append(out, line[:end-1]+string('0'+(last-'0'+1)%10)+line[end:])
 		case kind == 't':
 			out = append(out, line[:end-4]+"false"+line[end:])
+		case !strings.ContainsRune("{}[]", rune(kind)):
+			t.Fatalf("nobody here changes a value of the kind %v", kind)
 		}
 	}
 }
