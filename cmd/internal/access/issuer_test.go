@@ -103,12 +103,7 @@ func (i *issuer) reads() int {
 // RoundTrip reaches the issuer inside a bubble, where no network is.
 func (i *issuer) RoundTrip(r *http.Request) (*http.Response, error) {
 	w := httptest.NewRecorder()
-	served := make(chan struct{})
-	go func() {
-		defer close(served)
-		i.ServeHTTP(w, r)
-	}()
-	<-served
+	i.ServeHTTP(w, r)
 	if err := r.Context().Err(); err != nil {
 		return nil, err
 	}
@@ -296,7 +291,7 @@ func (b *bench) quiet(token string, w *httptest.ResponseRecorder) {
 	for _, values := range w.Header() {
 		answer += strings.Join(values, "\n")
 	}
-	for _, part := range strings.Split(token, ".") {
+	for part := range strings.SplitSeq(token, ".") {
 		if len(part) < 12 {
 			continue
 		}

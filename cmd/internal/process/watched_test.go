@@ -26,8 +26,9 @@ func TestNothingIsDoneForWatchersThatAreNotThere(t *testing.T) {
 		watched   bool
 	}{"off": {off, false}, "measured": {measured, true}, "traced": {traced, true}} {
 		t.Run(name, func(t *testing.T) {
-			asked := httptest.NewRecorder()
+			asked, served := httptest.NewRecorder(), false
 			handler := Watched(test.telemetry, "test", http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+				served = true
 				if _, watched := otelhttp.LabelerFromContext(r.Context()); watched != test.watched {
 					t.Errorf("watched: %v, want %v", watched, test.watched)
 				}
@@ -40,7 +41,9 @@ func TestNothingIsDoneForWatchersThatAreNotThere(t *testing.T) {
 			}))
 			r := httptest.NewRequestWithContext(t.Context(), http.MethodGet, "/", http.NoBody)
 			r.Header.Set("traceparent", "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01")
-			handler.ServeHTTP(asked, r)
+			if handler.ServeHTTP(asked, r); !served {
+				t.Error("the request came to nobody")
+			}
 		})
 	}
 }
