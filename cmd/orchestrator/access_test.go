@@ -112,6 +112,10 @@ func start(t *testing.T, env []string, args ...string) *child {
 	if err := c.cmd.Start(); err != nil {
 		t.Fatal(err)
 	}
+	t.Cleanup(func() { // it has ended already, unless the test has failed
+		_ = c.cmd.Process.Kill()
+		_ = c.cmd.Wait()
+	})
 	lines := bufio.NewScanner(stdout)
 	for lines.Scan() && lines.Text() != "ready" {
 		if address, ok := strings.CutPrefix(lines.Text(), "http "); ok {

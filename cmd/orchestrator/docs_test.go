@@ -20,14 +20,12 @@ import (
 	"testing"
 	"time"
 
+	emulator "oneeffect/emulator/cosmos"
 	"oneeffect/internal/cosmos"
 	"oneeffect/measure"
 )
 
-const (
-	cosmosKey     = "C2y6yDjf5/R+ob0N8A7Cgv30VRDJIWEHLM+4QDU5DE2nQ9nDuVTqobD4b8mGGyPMbIZnqyMsEcaGQy67XIw/Jw==" // in the vendor's documentation
-	webhookSecret = "known-to-everybody-loopback-only"
-)
+const webhookSecret = "known-to-everybody-loopback-only"
 
 // example is a curl of a page and what it says of the answer.
 type example struct {
@@ -160,7 +158,7 @@ func newSystem(t *testing.T) *system {
 	}
 	s.emulator = s.launch("emulator", nil, "-amqp=127.0.0.1:0", "-cosmos=127.0.0.1:0", "-downstream=127.0.0.1:0", "-control=127.0.0.1:0")
 	s.documented["http://127.0.0.1:8084"] = "http://" + s.emulator.Control
-	db, err := cosmos.Open(cosmos.Options{Endpoint: "http://" + s.emulator.Cosmos, Key: cosmosKey, ApplicationID: "test", Timeout: 10 * time.Second})
+	db, err := cosmos.Open(cosmos.Options{Endpoint: "http://" + s.emulator.Cosmos, Key: emulator.EmulatorKey, ApplicationID: "test", Timeout: 10 * time.Second})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -194,7 +192,7 @@ func (s *system) process(program string, env []string, args ...string) *measure.
 	s.t.Helper()
 	return s.launch(program, append([]string{
 		"SERVICEBUS_CONNECTION_STRING=Endpoint=sb://" + s.emulator.AMQP + ";SharedAccessKeyName=RootManageSharedAccessKey;SharedAccessKey=SAS_KEY_VALUE;UseDevelopmentEmulator=true",
-		"COSMOS_KEY=" + cosmosKey,
+		"COSMOS_KEY=" + emulator.EmulatorKey,
 		"CRM_URL=http://" + s.emulator.Downstream, "PRINT_URL=http://" + s.emulator.Downstream,
 	}, env...), append([]string{"-cosmos-endpoint=http://" + s.emulator.Cosmos, "-log-level=error"}, args...)...)
 }

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"context"
 	"io"
 	"strings"
 	"testing"
@@ -64,33 +63,10 @@ func TestTheFlagsDefaultToWhatIsProposed(t *testing.T) {
 }
 
 func TestAPortInUseIsNamedWithItsRemedy(t *testing.T) {
-	first := make(chan struct{})
-	reader, writer := io.Pipe()
-	go func() {
-		defer close(first)
-		buf := make([]byte, 256)
-		n, _ := reader.Read(buf)
-		address := strings.TrimPrefix(strings.Split(string(buf[:n]), "\n")[0], "http ")
-		err := run(t.Context(), []string{"-id=o", "-listen=" + address, "-store-timeout=200ms", "-settle-timeout=200ms"}, environment, io.Discard, io.Discard)
-		if err == nil || !strings.Contains(err.Error(), "-listen") {
-			t.Errorf("second on %s: %v, want an error about -listen", address, err)
-		}
-	}()
-	ctx, cancel := contextThatEndsWith(t, first)
-	defer cancel()
-	if err := run(ctx, []string{"-id=o", "-listen=127.0.0.1:0", "-store-timeout=200ms", "-settle-timeout=200ms"}, environment, writer, io.Discard); err != nil {
-		t.Error(err)
+	first := start(t, nil, "-listen=127.0.0.1:0")
+	err := run(t.Context(), []string{"-id=o", "-listen=" + first.address, "-store-timeout=200ms", "-settle-timeout=200ms"}, environment, io.Discard, io.Discard)
+	if err == nil || !strings.Contains(err.Error(), "-listen") {
+		t.Errorf("second on %s: %v, want an error about -listen", first.address, err)
 	}
-}
-
-func contextThatEndsWith(t *testing.T, done <-chan struct{}) (context.Context, context.CancelFunc) {
-	ctx, cancel := context.WithCancel(t.Context())
-	go func() {
-		select {
-		case <-done:
-			cancel()
-		case <-ctx.Done():
-		}
-	}()
-	return ctx, cancel
+	first.stop()
 }

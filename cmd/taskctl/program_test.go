@@ -17,6 +17,7 @@ import (
 	"time"
 
 	"oneeffect/cmd/internal/process"
+	cosmosemulator "oneeffect/emulator/cosmos"
 	"oneeffect/measure"
 
 	"github.com/spf13/cobra"
@@ -46,7 +47,7 @@ func startPrograms(t *testing.T) *programs {
 		"PATH=" + p.bin + ":" + os.Getenv("PATH"), "HOME=" + t.TempDir(), "TERM=xterm",
 		"SERVICEBUS_CONNECTION_STRING=Endpoint=sb://" + p.emulator.AMQP + ";SharedAccessKeyName=RootManageSharedAccessKey;SharedAccessKey=SAS_KEY_VALUE;UseDevelopmentEmulator=true",
 		"ONEEFFECT_TASKCTL_COSMOS_ENDPOINT=http://" + p.emulator.Cosmos,
-		"COSMOS_KEY=C2y6yDjf5/R+ob0N8A7Cgv30VRDJIWEHLM+4QDU5DE2nQ9nDuVTqobD4b8mGGyPMbIZnqyMsEcaGQy67XIw/Jw==", // in the vendor's documentation
+		"COSMOS_KEY=" + cosmosemulator.EmulatorKey,
 		"CRM_URL=http://" + p.emulator.Downstream, "PRINT_URL=http://" + p.emulator.Downstream,
 	}
 	if got := taskctl(t, p.env, "setup"); got.code != exitOK {

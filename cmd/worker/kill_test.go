@@ -1,7 +1,6 @@
 package main
 
 import (
-	"context"
 	"encoding/binary"
 	"flag"
 	"fmt"
@@ -175,7 +174,7 @@ func TestAfterACleanStopTheNextWorkerStartsAtOnce(t *testing.T) {
 	s := newSite(t, time.Minute)
 	s.arm(control.Rule{Name: "call", Match: control.Match{Service: "downstream", Client: "first"}, Do: "hold"})
 	first := s.worker("first")
-	s.send(context.Background(), "82f3", "customer.create")
+	s.send(s.ctx, "82f3", "customer.create")
 	s.until("the call", reached("call"))
 	first.terminate()
 	second := s.worker("second")
@@ -197,10 +196,8 @@ func TestAfterACleanStopTheNextWorkerStartsAtOnce(t *testing.T) {
 	if c := s.claim("82f3"); c.Fence != 2 || !strings.HasPrefix(c.Owner, "second/") {
 		t.Errorf("claim: fence %d, owner %s", c.Fence, c.Owner)
 	}
-	for _, e := range s.ledger() {
-		if e.Key != "82f3" || e.Effects != 1 {
-			t.Errorf("ledger: %+v", e)
-		}
+	if l := s.ledger(); len(l) != 1 || l[0].Key != "82f3" || l[0].Effects != 1 {
+		t.Errorf("ledger: %+v, want one effect under the task's key", l)
 	}
 }
 
@@ -210,7 +207,7 @@ func TestATaskThatKillsItsProcessIsDeadLettered(t *testing.T) { // C8 D1
 	t.Parallel()
 	const attempts = 2
 	s := newSite(t, 2*time.Minute)
-	s.send(context.Background(), "poison", "customer.create")
+	s.send(s.ctx, "poison", "customer.create")
 	for n := range attempts {
 		id := fmt.Sprintf("victim-%d", n)
 		s.arm(control.Rule{Name: id, Match: control.Match{Service: "downstream", Client: id}, Do: "hold"})

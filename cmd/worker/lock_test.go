@@ -13,7 +13,7 @@ func TestAWorkerThatWasToldALongerLockThanTheQueuesEndsAndSaysSo(t *testing.T) {
 	t.Parallel()
 	s := newSite(t, time.Minute)
 	w := s.worker("misled", "-lock=1m")
-	s.send(context.Background(), "82f3", "customer.create")
+	s.send(s.ctx, "82f3", "customer.create")
 	select {
 	case <-w.ended:
 	case <-s.ctx.Done():

@@ -19,6 +19,7 @@ import (
 	"time"
 
 	"oneeffect/emulator/control"
+	account "oneeffect/emulator/cosmos"
 	"oneeffect/internal/claim"
 	"oneeffect/internal/cosmos"
 	"oneeffect/internal/message"
@@ -87,7 +88,6 @@ const (
 		"RequiresDuplicateDetection": true, "DuplicateDetectionHistoryTimeWindow": "PT5M"}}],
 	"Topics": [{"Name": "task-events", "Properties": {}, "Subscriptions": [{"Name": "orchestrator", "Properties": {}}]}]
 }]}}`
-	cosmosKey = "C2y6yDjf5/R+ob0N8A7Cgv30VRDJIWEHLM+4QDU5DE2nQ9nDuVTqobD4b8mGGyPMbIZnqyMsEcaGQy67XIw/Jw==" // in the vendor's documentation
 )
 
 // child is a process that says "ready" once it is.
@@ -180,7 +180,7 @@ func newSite(t *testing.T, bound time.Duration) *site {
 	s.emulator = start(t, "emulator", exec.Command(emulatorBuilt.program(t),
 		"-amqp=127.0.0.1:0", "-cosmos=127.0.0.1:0", "-downstream=127.0.0.1:0", "-control=127.0.0.1:0", "-config="+entities))
 	var err error
-	s.store, err = cosmos.Open(cosmos.Options{Endpoint: s.url("cosmos"), Key: cosmosKey, ApplicationID: "test", Timeout: 10 * time.Second})
+	s.store, err = cosmos.Open(cosmos.Options{Endpoint: s.url("cosmos"), Key: account.EmulatorKey, ApplicationID: "test", Timeout: 10 * time.Second})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -212,7 +212,7 @@ func (s *site) worker(id string, more ...string) *child {
 	args := append([]string{"-id", id, "-cosmos-endpoint", s.url("cosmos"), "-handlers", s.handlers}, short...)
 	cmd := exec.Command(program, append(args, more...)...)
 	cmd.Env = append(os.Environ(), asWorker+"=1",
-		"SERVICEBUS_CONNECTION_STRING="+s.connectionString(), "COSMOS_KEY="+cosmosKey, "CRM_URL="+s.url("downstream"))
+		"SERVICEBUS_CONNECTION_STRING="+s.connectionString(), "COSMOS_KEY="+account.EmulatorKey, "CRM_URL="+s.url("downstream"))
 	return start(s.t, id, cmd)
 }
 
