@@ -91,17 +91,20 @@ func TestACellWhoseRuleNeverFiresFails(t *testing.T) {
 	}
 }
 
-// A worker that calls again where nobody can know, and one whose key is new for every
-// grant. They are two effects, and the cells say so.
+// doubling are the words of a worker that calls again where nobody can know, and whose
+// key is new for every grant.
+var doubling = map[string][2]string{
+	"claim/take.go":  {"case !keyed && (old.CallStarted || old.Keyed):", "case false:"},
+	"worker/call.go": {"c.Key = message.Key(j.task.ExecutionID, step.Name)", "c.Key = message.Key(j.task.ExecutionID, fmt.Sprint(step.Name, stands.Fence))"},
+}
+
+// Either of its two mistakes is two effects, and the cells say so.
 func TestABrokenWorkerMakesCellsFail(t *testing.T) {
 	t.Parallel()
-	bin := brokenWorker(t, programs(t), map[string][2]string{
-		"claim/take.go":  {"case !keyed && (old.CallStarted || old.Keyed):", "case false:"},
-		"worker/call.go": {"c.Key = message.Key(j.task.ExecutionID, step.Name)", "c.Key = message.Key(j.task.ExecutionID, fmt.Sprint(step.Name, stands.Fence))"},
-	})
+	bin := brokenWorker(t, programs(t))
 	for _, kind := range []string{"keyed", "keyless"} {
 		v := alone(t, bin, called(t, "request on the wire, no answer / applied / "+kind+" / killed"))
-		if v.passed() || v.saw.Effects != 2 && v.err == nil {
+		if v.passed() || v.saw.Effects != 2 || v.err != nil {
 			t.Errorf("%s: passed %v, %v, %v", kind, v.passed(), v.saw, v.err)
 		}
 		if r := v.record(); r.Cell.Observed == r.Cell.Expected[0] {
@@ -114,11 +117,23 @@ func TestABrokenWorkerMakesCellsFail(t *testing.T) {
 	}
 }
 
-// brokenWorker builds a worker of files in which some words are replaced, beside
-// programs as they are.
-func brokenWorker(t *testing.T, good string, broken map[string][2]string) string {
+// brokenWorker is a folder of programs of which the worker doubles effects.
+func brokenWorker(t *testing.T, good string) (bin string) {
 	t.Helper()
-	bin := t.TempDir()
+	bin = buildBroken(t, "./cmd/worker", doubling)
+	for _, program := range []string{"emulator", "orchestrator"} {
+		if err := os.Symlink(filepath.Join(good, program), filepath.Join(bin, program)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return bin
+}
+
+// buildBroken builds a program into a folder of its own, from files below internal/ in
+// which some words are replaced.
+func buildBroken(t *testing.T, program string, broken map[string][2]string) (bin string) {
+	t.Helper()
+	bin = t.TempDir()
 	replaced := map[string]string{}
 	for file, words := range broken {
 		path, err := filepath.Abs(filepath.Join("..", "..", "internal", file))
@@ -142,15 +157,10 @@ func brokenWorker(t *testing.T, good string, broken map[string][2]string) string
 	if err := os.WriteFile(file, overlay, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	cmd := exec.CommandContext(t.Context(), "go", "build", "-overlay="+file, "-o", bin+"/", "./cmd/worker")
+	cmd := exec.CommandContext(t.Context(), "go", "build", "-overlay="+file, "-o", bin+"/", program)
 	cmd.Dir = filepath.Join("..", "..")
 	if out, err := cmd.CombinedOutput(); err != nil {
 		t.Fatalf("go build: %v\n%s", err, out)
-	}
-	for _, program := range []string{"emulator", "orchestrator"} {
-		if err := os.Symlink(filepath.Join(good, program), filepath.Join(bin, program)); err != nil {
-			t.Fatal(err)
-		}
 	}
 	return bin
 }

@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"context"
 	"errors"
+	"flag"
 	"fmt"
 	"os"
 	"os/exec"
@@ -24,10 +25,23 @@ var built struct {
 }
 
 func TestMain(m *testing.M) {
+	sideBySide()
 	built.dir, built.err = os.MkdirTemp("", "oneeffect-bin-")
 	status := m.Run()
 	_ = os.RemoveAll(built.dir)
 	os.Exit(status)
+}
+
+// sideBySide has four tests run at a time, if go test was not told how many. Each has
+// processes, ports and folders of its own, and most of its time it waits for them: a
+// test for each processor would leave the processors idle.
+func sideBySide() {
+	flag.Parse()
+	chosen := false
+	flag.Visit(func(f *flag.Flag) { chosen = chosen || f.Name == "test.parallel" })
+	if !chosen {
+		_ = flag.Set("test.parallel", "4") // a flag of every test, and a number
+	}
 }
 
 // programs makes the programs as `make demo` does, once for all tests.
@@ -134,8 +148,10 @@ func drawn(t *testing.T, bin, command string) {
 
 // The demo shows the diagram, and it is worth something only if it can fail.
 func TestTheDemoObservesEveryArrowAndFailsWhenItIsLiedTo(t *testing.T) {
+	t.Parallel()
 	bin := programs(t)
 	t.Run("truth, left up", func(t *testing.T) {
+		t.Parallel()
 		told, env := watchDemo(t)
 		lines, status := keepDemo(t, bin, env, drawn)
 		told.wantOneTrace(t)
@@ -146,6 +162,7 @@ func TestTheDemoObservesEveryArrowAndFailsWhenItIsLiedTo(t *testing.T) {
 	// As in Azure: no key is told to anyone, and every connection of orchestrator and
 	// workers to broker and store is TLS.
 	t.Run("with TLS and a managed identity", func(t *testing.T) {
+		t.Parallel()
 		lines, status := runDemo(t, bin, nil, "-entra")
 		if last := lines[len(lines)-1]; last != "demo: 14/14 arrows observed, 1 effect, 1 transition" || status != 0 {
 			t.Errorf("last line %q, exit status %d", last, status)

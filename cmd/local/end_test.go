@@ -123,6 +123,7 @@ func (s *standing) wantEnded(by syscall.Signal) {
 
 // Nobody is there to stop them any more, and they are gone all the same.
 func TestWhoeverKillsItLeavesNoProcess(t *testing.T) {
+	t.Parallel()
 	s := stand(t)
 	if n := len(s.pids("")); n != len(children) {
 		t.Fatalf("%d processes run, want %d", n, len(children))
@@ -133,6 +134,7 @@ func TestWhoeverKillsItLeavesNoProcess(t *testing.T) {
 
 // A worker that does not stop is waited for, unless whoever waits has had enough.
 func TestASecondInterruptEndsEverythingAtOnce(t *testing.T) {
+	t.Parallel()
 	s := stand(t)
 	for _, pid := range s.pids("worker-1") {
 		if err := syscall.Kill(pid, syscall.SIGSTOP); err != nil {

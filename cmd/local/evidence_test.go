@@ -3,7 +3,6 @@ package main
 import (
 	"bytes"
 	"context"
-	"encoding/json"
 	"errors"
 	"os"
 	"os/exec"
@@ -40,7 +39,9 @@ func lastLine(text string) string { return text[strings.LastIndex(text, "\n")+1:
 // The evidence is that of real processes, and it is worth something only if it can be
 // other than expected.
 func TestTheEvidenceIsGatheredAndFailsWhenTheProjectorIsBroken(t *testing.T) {
-	bin := buildEvidence(t)
+	t.Parallel()
+	bin := programs(t)
+	broken := withoutVersionRule(t, bin)
 	t.Run("as it is", func(t *testing.T) {
 		t.Parallel()
 		dir := t.TempDir()
@@ -60,7 +61,7 @@ func TestTheEvidenceIsGatheredAndFailsWhenTheProjectorIsBroken(t *testing.T) {
 	// A projector without the version rule: the stale probe and the webhook's find it.
 	t.Run("without the version rule", func(t *testing.T) {
 		t.Parallel()
-		out, status := program(t, filepath.Join(bin, "broken", "local"), "evidence", "-dir="+t.TempDir())
+		out, status := program(t, filepath.Join(broken, "local"), "evidence", "-dir="+t.TempDir())
 		if last := lastLine(out); last != "evidence: 6 probes, 4 as expected, chain intact" || status != 1 {
 			t.Errorf("exit status %d\n%s", status, out)
 		}
@@ -94,48 +95,17 @@ func verifyRun(t *testing.T, taskctl, dir string) {
 	}
 }
 
-// buildEvidence makes the programs as `make evidence` does; in the folder broken, taskctl
-// is built from a projector without its version rule.
-func buildEvidence(t *testing.T) string {
+// withoutVersionRule is a folder of programs of which taskctl is built from a projector
+// without its version rule.
+func withoutVersionRule(t *testing.T, good string) (bin string) {
 	t.Helper()
-	bin := t.TempDir()
-	build := func(args ...string) {
-		t.Helper()
-		cmd := exec.Command("go", append([]string{"build", "-o"}, args...)...)
-		cmd.Dir = filepath.Join("..", "..")
-		if out, err := cmd.CombinedOutput(); err != nil {
-			t.Fatalf("go build: %v\n%s", err, out)
+	bin = buildBroken(t, "./cmd/taskctl", map[string][2]string{
+		"receipt/receipt.go": {"if e.Version <= stands.Version {", "if e.Version < 0 && e.Version <= stands.Version {"},
+	})
+	for _, program := range []string{"emulator", "local"} { // a symbolic link would be followed to where it leads
+		if err := os.Link(filepath.Join(good, program), filepath.Join(bin, program)); err != nil {
+			t.Fatal(err)
 		}
 	}
-	build(bin+"/", "./emulator", "./cmd/local", "./cmd/taskctl")
-	root, err := filepath.Abs(filepath.Join("..", ".."))
-	if err != nil {
-		t.Fatal(err)
-	}
-	source := filepath.Join(root, "internal", "receipt", "receipt.go")
-	text, err := os.ReadFile(source)
-	if err != nil {
-		t.Fatal(err)
-	}
-	const rule = "if e.Version <= stands.Version {"
-	if bytes.Count(text, []byte(rule)) != 1 {
-		t.Fatalf("the version rule is no longer %q", rule)
-	}
-	broken, overlay := filepath.Join(bin, "broken.go"), filepath.Join(bin, "overlay.json")
-	replace, err := json.Marshal(map[string]map[string]string{"Replace": {source: broken}})
-	if err != nil {
-		t.Fatal(err)
-	}
-	err = errors.Join(
-		os.WriteFile(broken, bytes.Replace(text, []byte(rule), []byte("if e.Version < 0 && e.Version <= stands.Version {"), 1), 0o600),
-		os.WriteFile(overlay, replace, 0o600), os.Mkdir(filepath.Join(bin, "broken"), 0o700),
-	)
-	for _, name := range []string{"emulator", "local"} { // a link would be followed to where it leads
-		err = errors.Join(err, os.Link(filepath.Join(bin, name), filepath.Join(bin, "broken", name)))
-	}
-	if err != nil {
-		t.Fatal(err)
-	}
-	build(filepath.Join(bin, "broken", "taskctl"), "-overlay="+overlay, "./cmd/taskctl")
 	return bin
 }

@@ -12,6 +12,7 @@ import (
 // The operator's drill against a system of real processes, and against a store that
 // does not look at conditions: the drill is worth something only if it can fail.
 func TestTheZombieDrillSeesAFencedWriteAndOneEffect(t *testing.T) { // C4
+	t.Parallel()
 	bin := programs(t)
 	for name, test := range map[string]struct {
 		off    string // a rule of the emulators
