@@ -165,7 +165,9 @@ func (s *system) hostile() {
 	s.ask(http.MethodPost, s.page+"/v1/executions/hostile:1/resolve", `{"reason":"`+quoted+`","resultRef":"`+quoted+`"}`)
 	list.until(`document.querySelector('tr[data-id="hostile:1"] .status.completed')`)
 	one := open(s.t, s.page+"/executions/hostile:1")
-	one.says("pre.payload", "") // it is folded
+	if evaluate[bool](one, `document.querySelector("pre.payload").checkVisibility()`) {
+		s.t.Error("the payload is not folded")
+	}
 	if payload := evaluate[string](one, `document.querySelector("pre.payload").textContent`); strings.Count(payload, "onerror=window.hacked=1") != 2 {
 		s.t.Errorf("the payload is not shown as it is: %s", payload)
 	}

@@ -157,9 +157,9 @@ type event struct {
 // seen reads the log of events from its beginning until one is that one.
 func (s *system) seen(what string, is func(event) bool) {
 	s.t.Helper()
-	after := int64(0)
-	for bound, cancel := context.WithTimeout(s.t.Context(), time.Minute); ; {
-		defer cancel()
+	bound, cancel := context.WithTimeout(s.t.Context(), time.Minute)
+	defer cancel()
+	for after := int64(0); ; {
 		r, err := http.NewRequestWithContext(bound, http.MethodGet, fmt.Sprintf("%s/control/events?after=%d&wait=10s", s.control, after), nil)
 		if err != nil {
 			s.t.Fatal(err)
