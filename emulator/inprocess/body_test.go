@@ -147,20 +147,24 @@ func TestARequestBodyIsLeftAloneOnceTheCallIsOver(t *testing.T) { // T4
 		url    string
 		closed bool // the transport is closed before the call
 		wait   bool // the call ends by its context
+		hangUp bool // the answer's body is closed before the handler ends
 	}{
-		{"answered without reading it", "http://x/", false, false},
-		{"given up by its caller", "http://x/?wait", false, true},
-		{"refused", "http://x/", true, false},
+		{"answered without reading it", "http://x/", false, false, false},
+		{"answered, and hung up on", "http://x/?answer", false, false, true},
+		{"given up by its caller", "http://x/?wait", false, true, false},
+		{"refused", "http://x/", true, false, false},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				goOn := make(chan struct{})
-				tr := Transport(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
-					if r.URL.RawQuery == "wait" {
-						<-goOn
-					} else {
+				tr := Transport(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+					switch r.URL.RawQuery {
+					case "":
 						return
+					case "answer":
+						w.(http.Flusher).Flush()
 					}
+					<-goOn
 					if _, err := r.Body.Read(make([]byte, 1)); err == nil {
 						t.Error("the handler could still read")
 					}
@@ -178,6 +182,9 @@ func TestARequestBodyIsLeftAloneOnceTheCallIsOver(t *testing.T) { // T4
 				resp, err := tr.RoundTrip(r)
 				if (err != nil) != (test.closed || test.wait) {
 					t.Errorf("ended with %v", err)
+				}
+				if test.hangUp {
+					_ = resp.Body.Close()
 				}
 				select {
 				case <-body.closed:

@@ -237,12 +237,18 @@ func TestAnAnswerShorterThanItPromisedIsABrokenConnection(t *testing.T) { // T2
 }
 
 func TestCallerAndHandlerShareNoHeaders(t *testing.T) { // T5
+	changed := make(chan struct{})
 	bubble(t, func(w http.ResponseWriter, r *http.Request) {
 		r.Header.Set("X-Request", "changed")
 		w.Header().Set("X-Answer", "first")
 		w.WriteHeader(http.StatusOK)
 		w.Header().Set("X-Answer", "second")
 		w.WriteHeader(http.StatusTeapot)
+		w.(http.Flusher).Flush()
+		<-changed
+		if later := r.Header.Get("X-Later") + w.Header().Get("X-Later"); later != "" {
+			t.Errorf("the caller has changed the handler's headers: %s", later)
+		}
 	}, func(t *testing.T, tr *RoundTripper) {
 		r := request(t.Context(), t, "GET", "http://x/", "")
 		r.Header.Set("X-Request", "mine")
@@ -250,6 +256,9 @@ func TestCallerAndHandlerShareNoHeaders(t *testing.T) { // T5
 		if err != nil {
 			t.Fatal(err)
 		}
+		r.Header.Set("X-Later", "in the request")
+		resp.Header.Set("X-Later", "in the answer")
+		close(changed)
 		_ = readAll(t, resp)
 		if r.Header.Get("X-Request") != "mine" {
 			t.Error("the handler has changed the caller's request")
