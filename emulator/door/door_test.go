@@ -2,8 +2,8 @@ package door_test
 
 import (
 	"context"
-	"crypto/tls"
 	"errors"
+	"fmt"
 	"io"
 	"net"
 	"net/http"
@@ -19,7 +19,7 @@ import (
 func TestEachProtocolReachesItsServerFromItsFirstByte(t *testing.T) { // D2
 	for _, road := range roads {
 		for _, piece := range []int{1, 3, 8, 100} { // bytes written at once
-			t.Run(road, func(t *testing.T) {
+			t.Run(fmt.Sprintf("AMQP %s in pieces of %d", road, piece), func(t *testing.T) {
 				inBubble(t, func(t *testing.T, w *world) {
 					const hello = "AMQP\x03\x01\x00\x00 and what follows"
 					c, _ := w.come(road)
@@ -33,13 +33,13 @@ func TestEachProtocolReachesItsServerFromItsFirstByte(t *testing.T) { // D2
 						}
 					}()
 					if got := w.read(c, len(hello)); got != hello {
-						t.Errorf("pieces of %d: AMQP got %q", piece, got)
+						t.Errorf("AMQP got %q", got)
 					}
 				})
 			})
 		}
 		for _, method := range []string{"GET", "PUT", "POST", "PATCH", "DELETE", "OPTIONS", "TRACE"} {
-			t.Run(road, func(t *testing.T) {
+			t.Run(method+" "+road, func(t *testing.T) {
 				inBubble(t, func(t *testing.T, w *world) {
 					r, err := http.NewRequestWithContext(t.Context(), method, "https://localhost/a/b", strings.NewReader("body"))
 					if err != nil {
@@ -60,6 +60,36 @@ func TestEachProtocolReachesItsServerFromItsFirstByte(t *testing.T) { // D2
 				})
 			})
 		}
+	}
+}
+
+// No client of net/http sends these as it sends the others: what answers HEAD has no body to say so, CONNECT asks for no
+// path, and PRI is how HTTP/2 begins with those who do not ask.
+func TestOddMethodsReachTheServerOfHTTPToo(t *testing.T) { // D2
+	for method, request := range map[string]string{
+		"HEAD":    "HEAD / HTTP/1.1\r\nHost: localhost\r\n\r\n",
+		"CONNECT": "CONNECT localhost:443 HTTP/1.1\r\nHost: localhost:443\r\n\r\n",
+		"PRI":     "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n",
+	} {
+		t.Run(method, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				asked := make(chan string, 1)
+				d, _ := served(t)
+				d.HTTP = http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) { asked <- r.Method })
+				w := start(t, d, newPipes())
+				c, _ := w.come("plainly")
+				w.send(c, request)
+				w.read(c, len("HTTP/1.1 "))
+				select {
+				case got := <-asked:
+					if got != method {
+						t.Errorf("the server was asked to %s", got)
+					}
+				default:
+					t.Error("something else answered")
+				}
+			})
+		})
 	}
 }
 
@@ -291,134 +321,4 @@ func TestWhatPassesWithTheListenerIsWaitedForAndWhatDoesNotIsSaidAtOnce(t *testi
 		synctest.Wait()
 		w.shut()
 	})
-}
-
-// onSockets serves on a real socket until the test ends or shut is called.
-func onSockets(t *testing.T, d door.Door) *world {
-	t.Helper()
-	l, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	ctx, cancel := context.WithCancel(t.Context())
-	ended := make(chan struct{})
-	go func() {
-		defer close(ended)
-		d.Serve(ctx, l, func(err error) { t.Errorf("the listener broke: %v", err) })
-	}()
-	shut := func() {
-		cancel()
-		<-ended
-		if c, err := (&net.Dialer{}).DialContext(context.WithoutCancel(t.Context()), "tcp", l.Addr().String()); err == nil {
-			_ = c.Close()
-			t.Error("the listener is still open")
-		}
-	}
-	t.Cleanup(shut)
-	return &world{t: t, shut: shut, dial: func() net.Conn {
-		c, err := (&net.Dialer{}).DialContext(t.Context(), "tcp", l.Addr().String())
-		if err != nil {
-			t.Fatal(err)
-		}
-		return c
-	}}
-}
-
-// The same once more over real sockets, where closing, deadlines and TLS are the
-// operating system's.
-func TestOverRealSockets(t *testing.T) {
-	d, trust := served(t)
-	d.Patience = time.Minute // however busy the machine is
-	w := onSockets(t, d)
-	w.trust = trust
-	for _, road := range roads {
-		c, _ := w.come(road)
-		if _, err := io.WriteString(c, "AMQP"); err != nil || w.read(c, 4) != "AMQP" {
-			t.Errorf("%s: AMQP: %v", road, err)
-		}
-		long := "garbage" + strings.Repeat("!", 32<<10) // more than is looked at: the refusal arrives nevertheless
-		odd, _ := w.come(road)
-		if _, err := io.WriteString(odd, long); err != nil {
-			t.Errorf("%s: %v", road, err)
-		}
-		if closer, ok := odd.(interface{ CloseWrite() error }); !ok || closer.CloseWrite() != nil {
-			t.Errorf("%s: cannot half-close", road)
-		}
-		if got := w.wantCut(odd); !strings.Contains(got, "67 61 72 62 61 67 65 21") {
-			t.Errorf("%s: garbage was told %q", road, got)
-		}
-		socket := w.webSocket(road, "amqp")
-		if _, err := io.WriteString(socket, "AMQP"); err != nil || w.read(socket, 4) != "AMQP" {
-			t.Errorf("%s: WebSocket: %v", road, err)
-		}
-		w.come(road) // and says nothing until the door is shut
-	}
-	stranger := tls.Client(w.dial(), &tls.Config{ServerName: "localhost"})
-	if err := stranger.HandshakeContext(t.Context()); err == nil {
-		t.Error("one who does not know the authority trusts it")
-	}
-	_ = stranger.Close()
-	w.shut()
-}
-
-func TestAPlainSocketIsReadAndWrittenWithoutWaiting(t *testing.T) { // D2
-	for _, road := range roads {
-		t.Run(road, func(t *testing.T) {
-			d, trust := served(t)
-			d.AMQP = func(_ context.Context, c net.Conn) {
-				defer c.Close()
-				hasty := c.(interface {
-					TryRead(p []byte) int
-					TryWrite(p []byte) (int, error)
-				})
-				p := make([]byte, 16)
-				if n := hasty.TryRead(p); string(p[:n]) != "AMQP" {
-					t.Errorf("at first it read %q", p[:n])
-				}
-				if n := hasty.TryRead(p); n > 0 {
-					t.Errorf("it read %q, where nothing had come", p[:n])
-				}
-				const said = "go on"
-				n, err := hasty.TryWrite([]byte(said))
-				if want := map[bool]int{true: len(said), false: 0}[road == "plainly"]; n != want || err != nil {
-					t.Errorf("it wrote %d bytes (%v), want %d", n, err, want)
-				}
-				_, _ = io.WriteString(c, said[n:])
-				if n, err := c.Read(p[:1]); string(p[:n]) != "o" || err != nil {
-					t.Errorf("it waited for %q (%v)", p[:n], err)
-				}
-				if n := hasty.TryRead(p); road == "plainly" && string(p[:n]) != "n" || road != "plainly" && n > 0 {
-					t.Errorf("then it read %q", p[:n])
-				}
-				_, _ = io.Copy(io.Discard, c)
-				if n := hasty.TryRead(p); n > 0 {
-					t.Errorf("after the end it read %q", p[:n])
-				}
-			}
-			d.Patience = time.Minute // however busy the machine is
-			w := onSockets(t, d)
-			w.trust = trust
-			c, _ := w.come(road)
-			if _, err := io.WriteString(c, "AMQP"); err != nil || w.read(c, 5) != "go on" {
-				t.Errorf("the peer was not told to go on: %v", err)
-			}
-			if _, err := io.WriteString(c, "on"); err != nil {
-				t.Error(err)
-			}
-			if closer, ok := c.(interface{ CloseWrite() error }); !ok || closer.CloseWrite() != nil {
-				t.Error("cannot half-close")
-			}
-			_, _ = io.Copy(io.Discard, c)
-			w.shut()
-		})
-	}
-}
-
-func TestASilentPeerIsCutOnARealSocket(t *testing.T) { // D1
-	d, _ := served(t)
-	d.Patience = time.Millisecond
-	w := onSockets(t, d)
-	if got := w.wantCut(w.dial()); got != "" {
-		t.Errorf("it was told %q", got)
-	}
 }
