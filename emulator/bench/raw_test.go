@@ -2,7 +2,6 @@ package main
 
 import (
 	"bytes"
-	"context"
 	"testing"
 	"testing/synctest"
 
@@ -29,7 +28,7 @@ func TestTheRawClientSendsAndCompletesEveryMessageOnce(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			p, err := newPeer(context.Background(), conn)
+			p, err := newPeer(t.Context(), conn)
 			if err != nil {
 				t.Fatal(err)
 			}
