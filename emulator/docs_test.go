@@ -222,7 +222,11 @@ func TestEveryLinkOfTheDocumentLeadsSomewhere(t *testing.T) {
 		plain := regexp.MustCompile(`[^a-z0-9 _-]`).ReplaceAllString(strings.ToLower(h[1]), "")
 		headings["#"+strings.ReplaceAll(plain, " ", "-")] = true
 	}
-	for _, link := range regexp.MustCompile(`\]\(([^)]+)\)`).FindAllStringSubmatch(text, -1) {
+	links := regexp.MustCompile(`\]\(([^)]+)\)`).FindAllStringSubmatch(text, -1)
+	if len(links) == 0 {
+		t.Error("the document has no links")
+	}
+	for _, link := range links {
 		target := link[1]
 		switch {
 		case strings.HasPrefix(target, "https://"):

@@ -120,10 +120,14 @@ func TestEventsAreInTheOrderOfTheChanges(t *testing.T) {
 	w := newWorld(t)
 	c := w.container("claims", "/id")
 	must2(c.CreateItem(t.Context(), pk("1"), []byte(`{"id":"1"}`), nil))(t)
-	round(32, func(i int) error {
+	const writers = 32
+	ended := round(writers, func(i int) error {
 		_, err := c.UpsertItem(t.Context(), pk("1"), fmt.Appendf(nil, `{"id":"1","status":"S%d"}`, i), nil)
 		return err
 	})
+	if ended[0] != writers {
+		t.Fatalf("ended %v, want all of them well", ended)
+	}
 	before := ""
 	for _, e := range w.hub.Events(0) {
 		if e.Operation != "create" && e.Operation != "upsert" {
