@@ -167,24 +167,7 @@ func TestWhatReaderAndWriterWriteStaysInOrder(t *testing.T) {
 						}
 					}
 				})
-				var answers []uint32
-				var messages []int
-				for len(answers) < each || len(messages) < each {
-					b, err := p.frame()
-					if err != nil {
-						t.Fatal(err)
-					}
-					f, err := DecodeFrame(b)
-					if err != nil {
-						t.Fatalf("decode % x: %v", b, err)
-					}
-					switch body := f.Body.(type) {
-					case *Disposition:
-						answers = append(answers, body.First)
-					case *Transfer:
-						messages = append(messages, int(f.Payload[0])|int(f.Payload[1])<<8)
-					}
-				}
+				answers, messages := received(p, each)
 				sending.Wait()
 				if !slices.IsSorted(answers) || len(slices.Compact(answers)) != each || !slices.IsSorted(messages) || len(slices.Compact(messages)) != each {
 					t.Errorf("answers %v and messages %v are not in order", answers, messages)
@@ -199,6 +182,28 @@ func TestWhatReaderAndWriterWriteStaysInOrder(t *testing.T) {
 	if writes == 0 || reads == 0 {
 		t.Errorf("the reader wrote %d times and read on %d times by itself", writes, reads)
 	}
+}
+
+// received reads so many dispositions and so many numbered messages, and gives them in their order.
+func received(p *peer, each int) (answers []uint32, messages []int) {
+	p.t.Helper()
+	for len(answers) < each || len(messages) < each {
+		b, err := p.frame()
+		if err != nil {
+			p.t.Fatal(err)
+		}
+		f, err := DecodeFrame(b)
+		if err != nil {
+			p.t.Fatalf("decode % x: %v", b, err)
+		}
+		switch body := f.Body.(type) {
+		case *Disposition:
+			answers = append(answers, body.First)
+		case *Transfer:
+			messages = append(messages, int(f.Payload[0])|int(f.Payload[1])<<8)
+		}
+	}
+	return answers, messages
 }
 
 // gated is a server's end where the reader's own write lasts until the test says so, once the gate is shut.

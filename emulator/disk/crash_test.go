@@ -63,27 +63,7 @@ func TestWhateverACrashLeavesIsWhole(t *testing.T) { // D2, D3
 		if random.IntN(5) == 0 {
 			delete(after, numbered(0))
 		}
-		s.Begin()
-		for bucket, keys := range before {
-			if after[bucket] == nil {
-				s.Drop(bucket)
-			} else {
-				for key := range keys {
-					if _, ok := after[bucket][key]; !ok {
-						s.Delete(bucket, []byte(key))
-					}
-				}
-			}
-		}
-		for bucket, keys := range after {
-			for key, value := range keys {
-				if old, ok := before[bucket][key]; !ok || old != value {
-					s.Put(bucket, []byte(key), []byte(value))
-				}
-			}
-		}
-		s.End()
-		kept(s)
+		change(s, before, after)
 		for _, copied := range copies {
 			look(copied)
 		}
@@ -95,6 +75,31 @@ func TestWhateverACrashLeavesIsWhole(t *testing.T) { // D2, D3
 		t.Errorf("looked %d times, %d of them after the operation, and ever at a segment that was no longer in use: %t", looks, with, stale)
 	}
 	mustClose(t, s)
+}
+
+// change is the operation that makes of what a store holds something else. It is on disk when it returns.
+func change(s *Store, before, after content) {
+	s.Begin()
+	for bucket, keys := range before {
+		if after[bucket] == nil {
+			s.Drop(bucket)
+			continue
+		}
+		for key := range keys {
+			if _, ok := after[bucket][key]; !ok {
+				s.Delete(bucket, []byte(key))
+			}
+		}
+	}
+	for bucket, keys := range after {
+		for key, value := range keys {
+			if old, ok := before[bucket][key]; !ok || old != value {
+				s.Put(bucket, []byte(key), []byte(value))
+			}
+		}
+	}
+	s.End()
+	kept(s)
 }
 
 // lastGroup is a store as a kill leaves it, with several groups in one segment: the segment's content up to the last
