@@ -19,6 +19,7 @@ import (
 	brokeremulator "oneeffect/emulator/servicebus"
 	"oneeffect/emulator/servicebus/broker"
 	"oneeffect/internal/cosmos"
+	"oneeffect/internal/message"
 	"oneeffect/internal/preflight"
 	"oneeffect/internal/servicebus"
 
@@ -298,7 +299,11 @@ func TestAnEndpointThatCannotBeAskedFailsEveryProbeOfIt(t *testing.T) { // F1 F2
 		"no right to manage": {func(w *world) {
 			w.arm(control.Rule{Match: control.Match{Service: "servicebus", Operation: "admin-create"}, Do: "answer", Status: http.StatusUnauthorized})
 		}, "without the right to manage the namespace, name a queue for the probes", 7},
-		"the product's own queue":   {func(w *world) { w.options.Queue = "tasks" }, "is the product's own", 7},
+		"the product's own queue": {func(w *world) { w.options.Queue = "tasks" }, "is the product's own", 7},
+		"a queue that somebody uses": {func(w *world) {
+			w.options.Queue = "probes"
+			w.send("probes", "somebody's")
+		}, "queue probes is not empty", 7},
 		"a queue that is not there": {func(w *world) { w.options.Queue = "nowhere" }, "could not be found", 7},
 		"a broker that takes no dead letters": {func(w *world) {
 			w.arm(control.Rule{Match: control.Match{Service: "servicebus", Operation: "dead-letter"}, Do: "silence"})
@@ -314,6 +319,11 @@ func TestAnEndpointThatCannotBeAskedFailsEveryProbeOfIt(t *testing.T) { // F1 F2
 				if got := fail(verdicts); len(got) != test.failed {
 					t.Errorf("%v fail, want %d", got, test.failed)
 				}
+				for _, e := range w.hub.Events(0) {
+					if e.Key == "somebody's" && e.Kind != "enqueued" {
+						t.Errorf("somebody's message is %s", e.Kind)
+					}
+				}
 				for _, name := range fail(verdicts) {
 					if v := verdicts[name]; !strings.Contains(v.Seen, test.want) && v.Probe != "racing-creates" {
 						t.Errorf("%s: %s, want %q in it", name, v.Seen, test.want)
@@ -321,6 +331,22 @@ func TestAnEndpointThatCannotBeAskedFailsEveryProbeOfIt(t *testing.T) { // F1 F2
 				}
 			})
 		})
+	}
+}
+
+// send sends a message that is none of the probes'.
+func (w *world) send(queue, id string) {
+	w.t.Helper()
+	bus, err := servicebus.Dial(w.options.Broker)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	sender, err := bus.Sender(queue)
+	if err == nil {
+		err = sender.Send(w.t.Context(), message.Message{ID: id})
+	}
+	if err := errors.Join(err, bus.Close(w.t.Context())); err != nil {
+		w.t.Fatal(err)
 	}
 }
 
