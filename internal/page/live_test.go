@@ -269,6 +269,38 @@ func TestABrowserOfAnotherProcessLooksAnew(t *testing.T) { // P3
 	})
 }
 
+func TestHoweverManyLookTheStoreIsAskedOnce(t *testing.T) { // P3
+	inBubble(t, func(t *testing.T, b *bench) {
+		asked := func(while func()) int {
+			last := b.hub.Last()
+			while()
+			time.Sleep(time.Minute)
+			return len(b.hub.Events(last))
+		}
+		time.Sleep(500 * time.Millisecond) // between two looks at the store
+		nobody := asked(func() {})
+		ctx, leave := context.WithCancel(t.Context())
+		var all []*browser
+		var ended []chan struct{}
+		three := asked(func() {
+			for range 3 {
+				looks, end := look(ctx, b.page, from(b.page))
+				all, ended = append(all, looks), append(ended, end)
+			}
+		})
+		if three != nobody || nobody == 0 {
+			t.Errorf("the store is asked %d times in a minute while three look, %d times while nobody does", three, nobody)
+		}
+		b.submit(`{"executionId":"82f3","type":"customer.create","payload":{}}`)
+		leave()
+		for i, end := range ended {
+			if <-end; !strings.Contains(all[i].got(), `"executionId":"82f3"`) {
+				t.Errorf("browser %d is told %q", i, all[i].got())
+			}
+		}
+	})
+}
+
 // A browser comes again before its sign-in is too long ago.
 func TestAStreamEndsAfterTenMinutes(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

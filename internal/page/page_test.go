@@ -30,6 +30,7 @@ type bench struct {
 	*orchestrator.Orchestrator
 	t    *testing.T
 	page *page.Page
+	hub  *control.Hub
 	who  *orchestrator.Principal
 	dead []message.Dead
 }
@@ -58,7 +59,7 @@ func inBubble(t *testing.T, test func(t *testing.T, b *bench)) {
 		if err := db.Setup(t.Context()); err != nil {
 			t.Fatal(err)
 		}
-		b := &bench{t: t}
+		b := &bench{t: t, hub: hub}
 		b.Orchestrator = &orchestrator.Orchestrator{
 			Store: db.Executions(), Views: db.Executions(), Send: func(context.Context, message.Message) error { return nil },
 			ReplaySettle: 21 * time.Minute, FollowPeriod: time.Second, FollowWindow: time.Hour,
