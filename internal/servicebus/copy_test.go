@@ -228,7 +228,6 @@ func TestABodyIsReadFromAllItsSections(t *testing.T) {
 					}
 					return
 				}
-				w.settled("82f3")
 				w.await("settled", "", w.settled("82f3").Seq)
 				stop()
 				for range 2 {

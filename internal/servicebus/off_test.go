@@ -1,7 +1,6 @@
 package servicebus
 
 import (
-	"context"
 	"testing"
 	"time"
 
@@ -27,7 +26,7 @@ func off(t testing.TB) func() {
 	}
 	p := &pump{Receiver: Receiver{Client: c, Queue: "tasks"}, entity: "tasks", station: c.newStation("tasks"), slots: newSlots(1)}
 	d := &delivery{sdk: &azservicebus.ReceivedMessage{}, Delivery: message.Delivery{MessageID: "82f3", CorrelationID: "82f3", Count: 1}}
-	ctx, began := context.Background(), time.Now()
+	ctx, began := t.Context(), time.Now()
 	return func() {
 		work, span := p.startProcess(ctx, d)
 		p.hasReceived(work, 1)

@@ -228,19 +228,14 @@ func TestLeaveAndNoDecisionBothWaitForTheLock(t *testing.T) {
 func TestNoMessageIsHeldWithoutASlot(t *testing.T) { // S1
 	inBubble(t, func(t *testing.T, w *world) {
 		const slots, messages = 3, 30
-		var now, most, done atomic.Int64
+		var j journal
+		var done atomic.Int64
 		r := w.receiver()
 		r.Slots = slots
 		finished := make(chan struct{})
-		stop := w.run(r, func(context.Context, message.Delivery) message.Settlement {
-			for n := now.Add(1); ; {
-				old := most.Load()
-				if n <= old || most.CompareAndSwap(old, n) {
-					break
-				}
-			}
+		stop := w.run(r, func(_ context.Context, d message.Delivery) message.Settlement {
+			defer j.begin(d.MessageID)()
 			time.Sleep(time.Minute)
-			now.Add(-1)
 			if done.Add(1) == messages {
 				close(finished)
 			}
@@ -254,8 +249,8 @@ func TestNoMessageIsHeldWithoutASlot(t *testing.T) { // S1
 		w.send("tasks", ids...)
 		<-finished
 		stop()
-		if most.Load() != slots {
-			t.Errorf("%d at once, want %d", most.Load(), slots)
+		if n := j.peak(); n != slots {
+			t.Errorf("%d at once, want %d", n, slots)
 		}
 		held, mostHeld := map[string]bool{}, 0
 		for _, e := range w.hub.Events(0) {
@@ -303,14 +298,17 @@ func TestALoneMessageDoesNotWaitForOthers(t *testing.T) {
 func TestAMistakeInTheConfigurationIsSaidBeforeAnythingRuns(t *testing.T) {
 	inBubble(t, func(t *testing.T, w *world) {
 		for name, change := range map[string]func(*Receiver){
-			"no client":        func(r *Receiver) { r.Client = nil },
-			"no entity":        func(r *Receiver) { r.Queue = "" },
-			"half an entity":   func(r *Receiver) { r.Queue, r.Topic = "", "task-events" },
-			"two entities":     func(r *Receiver) { r.Topic, r.Subscription = "task-events", "orchestrator" },
-			"no slot":          func(r *Receiver) { r.Slots = 0 },
-			"no lock":          func(r *Receiver) { r.LockDuration = 0 },
-			"renewed too late": func(r *Receiver) { r.LockRenewal = lock },
-			"negative grace":   func(r *Receiver) { r.Grace = -1 },
+			"no client":          func(r *Receiver) { r.Client = nil },
+			"no entity":          func(r *Receiver) { r.Queue = "" },
+			"half an entity":     func(r *Receiver) { r.Queue, r.Topic = "", "task-events" },
+			"two entities":       func(r *Receiver) { r.Topic, r.Subscription = "task-events", "orchestrator" },
+			"no slot":            func(r *Receiver) { r.Slots = 0 },
+			"no lock":            func(r *Receiver) { r.LockDuration = 0 },
+			"renewed too late":   func(r *Receiver) { r.LockRenewal = lock },
+			"negative grace":     func(r *Receiver) { r.Grace = -1 },
+			"negative silence":   func(r *Receiver) { r.Silence = -1 },
+			"no time to settle":  func(r *Receiver) { r.SettleTimeout = -1 },
+			"a queue's sessions": func(r *Receiver) { r.Sessions = true },
 		} {
 			r := w.receiver()
 			change(&r)

@@ -3,7 +3,6 @@ package servicebus
 import (
 	"context"
 	"fmt"
-	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -78,7 +77,7 @@ func TestFewerMessagesAreHeldWhileSomebodyComplains(t *testing.T) { // S9
 	} {
 		t.Run(name, func(t *testing.T) {
 			inBubble(t, func(t *testing.T, w *world) {
-				var now, most atomic.Int64
+				var j journal
 				r := w.receiver()
 				r.Slots, r.Throttle = slots, NewThrottle()
 				stop := w.run(r, func(_ context.Context, d message.Delivery) message.Settlement {
@@ -86,14 +85,13 @@ func TestFewerMessagesAreHeldWhileSomebodyComplains(t *testing.T) { // S9
 						complain(w, r.Throttle)
 						return message.Done()
 					}
-					most.Store(max(most.Load(), now.Add(1)))
+					defer j.begin(d.MessageID)()
 					time.Sleep(time.Second)
-					now.Add(-1)
 					return message.Done()
 				})
 				defer stop()
-				load := func(name string, n int) (atOnce int64) {
-					most.Store(0)
+				load := func(name string, n int) (atOnce int) {
+					j.peak()
 					for i := range n {
 						w.send("tasks", fmt.Sprintf("%s-%d", name, i))
 					}
@@ -101,7 +99,7 @@ func TestFewerMessagesAreHeldWhileSomebodyComplains(t *testing.T) { // S9
 						w.settled(fmt.Sprintf("%s-%d", name, i))
 					}
 					synctest.Wait()
-					return most.Load()
+					return j.peak()
 				}
 				w.send("tasks", "complained")
 				w.settled("complained")

@@ -29,7 +29,7 @@ func TestTheTraceContextTravelsWithTelemetryOff(t *testing.T) { // S7
 		got := make(chan trace.SpanContext, 2)
 		stop := w.run(w.receiver(), func(ctx context.Context, d message.Delivery) message.Settlement {
 			got <- trace.SpanContextFromContext(ctx)
-			if len(d.MessageID) == 4 {
+			if d.MessageID == "82f3" {
 				return message.Later(0)
 			}
 			return message.Done()
@@ -94,6 +94,7 @@ func TestATraceIsReadFromTheFirstPropertyThatHasOne(t *testing.T) { // S7
 	if err != nil {
 		t.Fatal(err)
 	}
+	defer func() { _ = c.Close(context.Background()) }()
 	const other = "00-ef000000000000000000000000000002-ee00000000000002-01"
 	for _, p := range []struct {
 		name       string

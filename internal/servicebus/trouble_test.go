@@ -2,6 +2,7 @@ package servicebus
 
 import (
 	"context"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -78,8 +79,11 @@ func TestNothingIsReceivedWhileStopping(t *testing.T) { // S5
 		defer stop()
 		w.send("tasks", "first")
 		<-started
-		go func() { time.Sleep(time.Second); w.send("tasks", "second", "third") }() // into the drain
-		stop()
+		var stopping sync.WaitGroup
+		stopping.Go(stop)
+		time.Sleep(time.Second)
+		w.send("tasks", "second", "third") // into the drain
+		stopping.Wait()
 		if n := handled.Load(); n != 1 {
 			t.Errorf("%d handled, want the 1 that had begun", n)
 		}
@@ -238,7 +242,7 @@ func TestASettlementThatIsNeverAnsweredEndsAtItsBound(t *testing.T) { // S3
 		w.send("tasks", "one")
 		began := time.Now()
 		w.await("lock-expired", "one", 0)
-		if e := w.settled("one"); e.Delivery != 2 && time.Since(began) > 2*lock {
+		if e := w.settled("one"); e.Delivery != 2 || time.Since(began) > 2*lock {
 			t.Errorf("settled: %+v", e)
 		}
 		stop()

@@ -117,10 +117,13 @@ func (w *world) connect(ctx context.Context) (net.Conn, error) {
 		return nil, errors.New("connection refused")
 	}
 	c, err := server.Dial(ctx)
+	if err != nil {
+		return nil, err
+	}
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.conns = append(w.conns, c)
-	return c, err
+	return c, nil
 }
 
 func (w *world) logger() *slog.Logger {
