@@ -127,16 +127,7 @@ func TestSetupSaysEveryDifferenceAndChangesNothing(t *testing.T) {
 
 func (w *world) createContainer(p azcosmos.ContainerProperties) {
 	w.t.Helper()
-	key, err := azcosmos.NewKeyCredential(emulator.EmulatorKey)
-	if err != nil {
-		w.t.Fatal(err)
-	}
-	client, err := azcosmos.NewClientWithKey(endpoint(w.t), key, &azcosmos.ClientOptions{ClientOptions: azcore.ClientOptions{Transport: w.server.Transport()}})
-	if err != nil {
-		w.t.Fatal(err)
-	}
-	defer client.Close()
-	database, err := client.NewDatabase(cosmos.DefaultDatabase)
+	database, err := w.raw().NewDatabase(cosmos.DefaultDatabase)
 	if err != nil {
 		w.t.Fatal(err)
 	}

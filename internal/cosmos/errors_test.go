@@ -19,6 +19,7 @@ import (
 	"oneeffect/internal/cosmos"
 	"oneeffect/internal/execution"
 	"oneeffect/internal/message"
+	"oneeffect/internal/receipt"
 )
 
 // answer answers every operation on items with a status, and passes on everything else.
@@ -191,16 +192,105 @@ func TestAWriteOnceInDoubtStaysInDoubt(t *testing.T) { // K1
 	})
 }
 
+// failing is the change of an execution that fails.
+var failing = execution.Change{From: execution.Running, Status: execution.Failed, Failure: &execution.Failure{}}
+
+// writes are all that is written after the first create, each prepared up to the write.
+var writes = map[string]func(t *testing.T, w *world) (write func() error){
+	"a change": func(t *testing.T, w *world) func() error {
+		etag := w.create("e1")
+		return func() error {
+			_, err := w.db.Executions().Change(t.Context(), "e1", failing, etag)
+			return err
+		}
+	},
+	"another run": func(t *testing.T, w *world) func() error {
+		etag, err := w.db.Executions().Change(t.Context(), "e1", failing, w.create("e1"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		again := execution.Change{From: execution.Failed, Status: execution.Running, Reopened: &execution.Reopened{Run: 2}}
+		return func() error {
+			_, err := w.db.Executions().Reopen(t.Context(), "e1", again, execution.OutboxEntry("e1", "e1/run/2", 2), etag)
+			return err
+		}
+	},
+	"a join": func(t *testing.T, w *world) func() error {
+		whole, entries, err := execution.NewOrchestration("e1", make([]execution.Part, 1), "sha256:00", time.Now().UTC())
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := w.db.Executions().Create(t.Context(), whole, entries...); err != nil {
+			t.Fatal(err)
+		}
+		joined, note, _ := execution.Unseen("e1", execution.Part{ExecutionID: "e1:0", Status: execution.Completed, Run: 1}, time.Now().UTC())
+		return func() error {
+			_, err := w.db.Executions().Join(t.Context(), "e1", joined, note)
+			return err
+		}
+	},
+	"the removal of an outbox entry": func(t *testing.T, w *world) func() error {
+		w.create("e1")
+		_, entry := sampleExecution("e1")
+		return func() error { return w.db.Executions().Sent(t.Context(), entry) }
+	},
+	"the first count": func(t *testing.T, w *world) func() error {
+		w.create("e1")
+		first, _ := execution.Again(w.load("e1").Execution, nil, 0, time.Minute)
+		return func() error { return w.db.Executions().Redispatch(t.Context(), first, "") }
+	},
+	"another count": func(t *testing.T, w *world) func() error {
+		w.create("e1")
+		first, _ := execution.Again(w.load("e1").Execution, nil, 0, time.Minute)
+		if err := w.db.Executions().Redispatch(t.Context(), first, ""); err != nil {
+			t.Fatal(err)
+		}
+		counted, err := w.db.Executions().Redispatched(t.Context(), "e1")
+		if err != nil {
+			t.Fatal(err)
+		}
+		return func() error { return w.db.Executions().Redispatch(t.Context(), first, counted.ETag) }
+	},
+	"a first item": func(t *testing.T, w *world) func() error {
+		return func() error {
+			_, err := w.db.Inventory().Begin(t.Context(), "sku-42", sold(receipt.OutcomeApplied), receipt.Item{Version: 10})
+			return err
+		}
+	},
+	"a receipt alone": func(t *testing.T, w *world) func() error {
+		return func() error { return w.db.Inventory().Reject(t.Context(), "sku-42", sold(receipt.OutcomeStale)) }
+	},
+}
+
+// Whatever is written: if its answer is lost, nobody sends it again but whoever has read
+// back.
+func TestEveryWriteWhoseAnswerIsLostIsInDoubtAndSentOnce(t *testing.T) { // K1, K2
+	for name, prepared := range writes {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				w := newWorld(t)
+				write := prepared(t, w)
+				w.wire.forget()
+				w.wire.cut(func(r *http.Request) (*http.Response, error) {
+					if _, err := w.wire.next.Do(r); err != nil {
+						t.Error(err)
+					}
+					return nil, &net.OpError{Op: "read", Net: "tcp", Err: os.NewSyscallError("read", syscall.ETIMEDOUT)} // after which the SDK would
+				})
+				wantError(t, write(), message.ErrUnknown)
+				w.wire.wantOperations(t, 1)
+			})
+		})
+	}
+}
+
 func TestAReadIsKnownByItsLastAttempt(t *testing.T) { // K1
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t)
-		rule := w.arm(control.Rule{Match: control.Match{Service: "cosmos", Operation: "read"}, Do: "answer", Status: 500, Times: 1})
+		w.arm(control.Rule{Match: control.Match{Service: "cosmos", Operation: "read"}, Do: "answer", Status: 500, Times: 1})
 		_, err := w.db.Claims().Record("82f3").Read(t.Context())
 		wantError(t, err, message.ErrNotFound)
 		w.wire.wantOperations(t, 2)
-		if err := w.hub.Disarm(rule); err != nil {
-			t.Fatal(err)
-		}
 	})
 }
 

@@ -84,15 +84,14 @@ func TestDocumentsOfReceiptsAreAsTheyAreDocumented(t *testing.T) {
 		begin(t, webhooks, "billing:7", receipt.Item{State: jsontext.Value(`{"paid":true}`), Version: 3})
 		read("webhooks", "billing:7", "item", `{"id":"item","resource":"billing:7","state":{"paid":true},"version":3,`)
 		rest := `"key":"inventory:sku-42:reservation:R-1001","digest":"sha256:00","outcome":"stale","version":10,"found":9,"delta":-3,"w":"91bd","delivery":"delivery-A","ttl":5184000,"v":1,"later":1,`
-		for container, store := range map[string]*cosmos.ReceiptStore{`"sku":"sku-42"`: inventory, `"resource":"sku-42"`: webhooks} {
-			if err := store.Reject(t.Context(), "sku-42", sold(receipt.OutcomeStale)); err != nil {
+		for _, in := range []struct {
+			container, key string
+			store          *cosmos.ReceiptStore
+		}{{"inventory", "sku", inventory}, {"webhooks", "resource", webhooks}} {
+			if err := in.store.Reject(t.Context(), "sku-42", sold(receipt.OutcomeStale)); err != nil {
 				t.Fatal(err)
 			}
-			name := "webhooks"
-			if store == inventory {
-				name = "inventory"
-			}
-			read(name, "sku-42", receipt.ID(soldKey), fmt.Sprintf(`{"id":%q,%s,%s`, receipt.ID(soldKey), container, rest))
+			read(in.container, "sku-42", receipt.ID(soldKey), fmt.Sprintf(`{"id":%q,%q:"sku-42",%s`, receipt.ID(soldKey), in.key, rest))
 		}
 	})
 }

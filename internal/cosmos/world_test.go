@@ -79,8 +79,8 @@ func endpoint(t *testing.T) string {
 	return fmt.Sprintf("http://%x.test:8081/", h.Sum64())
 }
 
-// sdk is the SDK itself, for what the stores do not offer.
-func (w *world) sdk(container string) *azcosmos.ContainerClient {
+// raw is the SDK itself.
+func (w *world) raw() *azcosmos.Client {
 	w.t.Helper()
 	key, err := azcosmos.NewKeyCredential(emulator.EmulatorKey)
 	if err != nil {
@@ -93,7 +93,13 @@ func (w *world) sdk(container string) *azcosmos.ContainerClient {
 		w.t.Fatal(err)
 	}
 	w.t.Cleanup(client.Close)
-	items, err := client.NewContainer(cosmos.DefaultDatabase, container)
+	return client
+}
+
+// sdk is a container by the SDK, for what the stores do not offer.
+func (w *world) sdk(container string) *azcosmos.ContainerClient {
+	w.t.Helper()
+	items, err := w.raw().NewContainer(cosmos.DefaultDatabase, container)
 	if err != nil {
 		w.t.Fatal(err)
 	}
