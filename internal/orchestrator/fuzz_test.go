@@ -163,9 +163,5 @@ func (b *bench) standing(state string) (id, etag string) {
 	if state == "failed" {
 		b.failedOf(id, message.DownstreamRejected)
 	}
-	stands, err := b.Store.Load(b.t.Context(), id)
-	if err != nil {
-		b.t.Fatal(err)
-	}
-	return id, string(stands.ETag)
+	return id, string(b.load(b.t, id).ETag)
 }

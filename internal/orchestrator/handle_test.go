@@ -62,9 +62,8 @@ func TestAnEventIsSettledByWhatItDoes(t *testing.T) { // E1 E2
 				t.Errorf("%s: %s %q, want %s %q", step.what, s.Action, s.Reason, step.want, step.reason)
 			}
 		}
-		s, err := b.Store.Load(t.Context(), "82f3")
-		if err != nil || s.Execution.Status != execution.Completed || s.Execution.Result.Digest != "sha256:one" || len(s.Execution.History) != 2 {
-			t.Errorf("%+v, %v", s.Execution, err)
+		if e := b.load(t, "82f3").Execution; e.Status != execution.Completed || e.Result.Digest != "sha256:one" || len(e.History) != 2 {
+			t.Errorf("%+v", e)
 		}
 		if s := b.Handle(t.Context(), message.Delivery{Body: []byte(`{}`), Count: 1}); s.Action != message.DeadLetter || s.Reason != message.InvalidMessage {
 			t.Errorf("a body that is no event: %s %q", s.Action, s.Reason)
@@ -82,9 +81,8 @@ func TestALostAnswerToATransitionIsOneTransition(t *testing.T) { // E1
 				if s := b.deliver(t, completion("82f3", ticket, "sha256:one"), 1); s.Action != message.Complete {
 					t.Errorf("%s, want it completed", s.Action)
 				}
-				s, err := b.Store.Load(t.Context(), "82f3")
-				if err != nil || s.Execution.Status != execution.Completed || len(s.Execution.History) != 2 {
-					t.Errorf("%+v, %v", s.Execution, err)
+				if e := b.load(t, "82f3").Execution; e.Status != execution.Completed || len(e.History) != 2 {
+					t.Errorf("%+v", e)
 				}
 			})
 		})

@@ -33,9 +33,13 @@ func TestRacingCompletionsEndAnOrchestrationOnce(t *testing.T) { // E1
 		b.relayFor(t, 2*time.Minute)
 		var delivering sync.WaitGroup
 		for _, task := range b.tasks(t) {
+			m, err := ending(task, "").Message(time.Now())
+			if err != nil {
+				t.Fatal(err)
+			}
 			delivering.Go(func() {
 				for count := 1; ; count++ { // as a broker does
-					s := b.deliver(t, ending(task, ""), count)
+					s := b.Handle(t.Context(), message.Delivery{MessageID: m.ID, Body: m.Body, Count: count})
 					if s.Action == message.Complete {
 						return
 					}

@@ -25,19 +25,19 @@ type page struct {
 	Next       string              `json:"next"`
 }
 
-// follow keeps the list until the test ends.
-func (b *bench) follow() {
+// follow keeps the list until it is stopped.
+func (b *bench) follow() (stop func()) {
 	b.t.Helper()
 	ctx, cancel := context.WithCancel(b.t.Context())
 	ended := make(chan error, 1)
 	go func() { ended <- b.Follow(ctx) }()
-	b.stop = func() {
+	time.Sleep(100 * time.Millisecond)
+	return func() {
 		cancel()
 		if err := <-ended; err != nil {
 			b.t.Error(err)
 		}
 	}
-	time.Sleep(100 * time.Millisecond)
 }
 
 func (b *bench) page(path string) page {
@@ -59,8 +59,7 @@ func TestTheNewestExecutionsAreListedFirstAsTheyStand(t *testing.T) { // O3
 			t.Errorf("before anything was read: %d %s", w.Code, w.Body)
 		}
 		b.create(t, "old")
-		b.follow()
-		defer b.stop()
+		defer b.follow()()
 		time.Sleep(time.Second)
 		for _, id := range []string{"a", "b", "c"} {
 			b.create(t, id)
@@ -103,8 +102,7 @@ func TestEveryExecutionIsOnSomePage(t *testing.T) {
 			time.Sleep(300 * time.Millisecond)
 		}
 		time.Sleep(2 * b.FollowWindow)
-		b.follow()
-		defer b.stop()
+		defer b.follow()()
 		for i := range 5 {
 			id := fmt.Sprintf("new-%d", i)
 			b.create(t, id)
@@ -125,7 +123,7 @@ func TestEveryExecutionIsOnSomePage(t *testing.T) {
 			}
 			next = p.Next
 		}
-		if fmt.Sprint(got[:5]) != "[new-4 new-3 new-2 new-1 new-0]" || !orders["none"] {
+		if !slices.Equal(got[:5], []string{"new-4", "new-3", "new-2", "new-1", "new-0"}) || !orders["none"] {
 			t.Errorf("%v, orders %v", got, orders)
 		}
 		slices.Sort(got)
@@ -138,8 +136,7 @@ func TestEveryExecutionIsOnSomePage(t *testing.T) {
 
 func TestAListOutlivesAnOutageOfTheStore(t *testing.T) {
 	inBubble(t, func(t *testing.T, b *bench) {
-		b.follow()
-		defer b.stop()
+		defer b.follow()()
 		rule, err := b.hub.Arm(control.Rule{Match: control.Match{Service: "cosmos", Operation: "change-feed"}, Do: "answer", Status: http.StatusServiceUnavailable})
 		if err != nil {
 			t.Fatal(err)
@@ -161,18 +158,15 @@ func TestAListOutlivesAnOutageOfTheStore(t *testing.T) {
 
 func TestAListIsAskedForExactly(t *testing.T) {
 	inBubble(t, func(t *testing.T, b *bench) {
-		b.follow()
-		defer b.stop()
-		after := url.Values(nil)
-		if next, err := url.Parse(b.page("/v1/executions").Next); err != nil {
+		defer b.follow()()
+		next, err := url.Parse(b.page("/v1/executions").Next)
+		if err != nil {
 			t.Fatal(err)
-		} else {
-			after = next.Query()
 		}
 		for query, want := range map[string]string{
 			"status=DONE": "no execution has the status", "limit=0": "from 1 to 200", "limit=201": "from 1 to 200", "limit=x": "from 1 to 200", "limit=1&limit=2": "one number",
 			"type=a+b": "task type contains", "sort=age": `no parameter is called "sort"`, "status=%zz": "cannot be read", "after=x": "follow that link", "after=e30": "follow that link",
-			"after=" + after.Get("after") + "&status=FAILED": "other filters", strings.Repeat("type=t&", 21): "more than 20",
+			"after=" + next.Query().Get("after") + "&status=FAILED": "other filters", strings.Repeat("type=t&", 21): "more than 20",
 			"after=eyJiIjoiMjAyNi0wMS0wMVQwMDowMDowMFoiLCJxIjoibm9uc2Vuc2UiLCJmIjoiMSJ9": "other filters",
 		} {
 			w := b.ask(http.MethodGet, "/v1/executions?"+query, "")
@@ -261,8 +255,7 @@ func BenchmarkNewest(b *testing.B) {
 		api.ServeHTTP(w, httptest.NewRequest(http.MethodGet, "/v1/executions", nil))
 		return w.Code
 	}
-	b.ResetTimer()
-	for range b.N {
+	for b.Loop() {
 		if ask() != http.StatusOK {
 			b.Fatal("not listed")
 		}

@@ -4,7 +4,6 @@ import (
 	"net/http"
 	"strings"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"oneeffect/emulator/control"
@@ -28,11 +27,7 @@ func (b *bench) submit() (etag string) {
 
 func (b *bench) stands() execution.Stored {
 	b.t.Helper()
-	stands, err := b.Store.Load(b.t.Context(), "82f3")
-	if err != nil {
-		b.t.Fatal(err)
-	}
-	return stands
+	return b.load(b.t, "82f3")
 }
 
 // claimed is a claim of the execution as a worker would have left it.
@@ -192,12 +187,7 @@ func TestAReplayWhoseAnswerWasLostIsSentByTheRelay(t *testing.T) { // E6 E7
 				if e.Run != 2 || e.Status != execution.Running {
 					t.Errorf("%+v", e)
 				}
-				ended := make(chan error, 1)
-				go func() { ended <- b.Relay(t.Context()) }()
-				time.Sleep(2 * time.Minute)
-				synctest.Wait()
-				b.mu.Lock()
-				defer b.mu.Unlock()
+				b.relayFor(t, 2*time.Minute)
 				if len(b.sent) != 2 || b.sent[1].ID != "82f3/run/2" {
 					t.Errorf("sent %v, want run 2 once", b.sent)
 				}

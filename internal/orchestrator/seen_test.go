@@ -20,7 +20,7 @@ func TestATimelineShowsTheEventsThatChangedNothing(t *testing.T) { // E1 E2
 		b.deliver(t, completion("82f3", "", "sha256:1"), 1)
 		entries := func() string {
 			line := read[struct {
-				Entries []struct{ Source, What, To string } `json:"entries"`
+				Entries []struct{ Source, What string } `json:"entries"`
 			}](t, b.ask(http.MethodGet, "/v1/executions/82f3/timeline", ""), http.StatusOK)
 			var all []string
 			for _, e := range line.Entries {
@@ -102,8 +102,7 @@ func TestWhatChangesIsToldOnceTheListIsNew(t *testing.T) { // O3
 			}
 		}
 		b.create(t, "before")
-		b.follow()
-		defer func() { b.stop() }()
+		defer b.follow()()
 		time.Sleep(3 * time.Second)
 		b.create(t, "after")
 		time.Sleep(3 * time.Second)
@@ -132,8 +131,7 @@ func TestWhoeverIsToldOfChangesLooksAnewWhenTheFeedHasBegunAnew(t *testing.T) { 
 			return n
 		}
 		b.create(t, "before")
-		b.follow()
-		defer func() { b.stop() }()
+		defer b.follow()()
 		time.Sleep(3 * time.Second)
 		if n := anew(); n != 1 {
 			t.Errorf("when the list is as new as the store for the first time, it is said %d times that anything may have changed, want 1", n)
@@ -156,8 +154,7 @@ func TestATextIsLookedForInWhatTheListShows(t *testing.T) { // O3
 		for i := range 12 {
 			b.create(t, fmt.Sprintf("e%02d", i))
 		}
-		b.follow()
-		defer func() { b.stop() }()
+		defer b.follow()()
 		for query, want := range map[string]string{"q=e0": "e09 e08 e07 e06 e05 e04 e03 e02 e01 e00", "q=e1&status=RUNNING": "e11 e10", "q=nothing": "", "q=e1&status=FAILED": ""} {
 			if p := b.page("/v1/executions?" + query); ids(p) != want || p.Next != "" {
 				t.Errorf("%s: %q, next %q; want %q", query, ids(p), p.Next, want)

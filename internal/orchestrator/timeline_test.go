@@ -17,8 +17,7 @@ import (
 
 func TestATimelineMergesWhatHappenedToExecutionAndClaim(t *testing.T) {
 	inBubble(t, func(t *testing.T, b *bench) {
-		ctx := propagation.TraceContext{}.Extract(t.Context(), propagation.MapCarrier{"traceparent": "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"})
-		b.ctx = ctx
+		b.ctx = propagation.TraceContext{}.Extract(t.Context(), propagation.MapCarrier{"traceparent": "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"})
 		b.submit()
 		time.Sleep(time.Second)
 		b.failed(message.OutcomeUnknown)
@@ -33,13 +32,10 @@ func TestATimelineMergesWhatHappenedToExecutionAndClaim(t *testing.T) {
 				Status string `json:"status"`
 				Fence  int64  `json:"fence"`
 			} `json:"claim"`
-			Dispatches []struct {
-				MessageID, State string
-				Run              int
-			} `json:"dispatches"`
-			Entries []struct {
-				Source, What, By, Owner, End, Detail string
-				Fence                                int64
+			Dispatches []struct{ State string } `json:"dispatches"`
+			Entries    []struct {
+				Source, What, By, End string
+				Fence                 int64
 			} `json:"entries"`
 		}](t, b.ask(http.MethodGet, "/v1/executions/82f3/timeline", ""), http.StatusOK)
 		var got []string
@@ -178,9 +174,7 @@ func TestADeadLetterIsToldWhatAReplayWouldComeTo(t *testing.T) { // E7 O4
 
 type letterPage struct {
 	DeadLetters []struct {
-		Sequence            int64
-		Verdict, Why        string
-		ExecutionID, Status string
+		Verdict, Why string
 	} `json:"deadLetters"`
 	Next string `json:"next"`
 }
