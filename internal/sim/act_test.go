@@ -182,8 +182,8 @@ func (pl *player) jumpAtCall(r *running, s step) {
 
 func (pl *player) pause(r *running, d time.Duration) {
 	pl.mu.Lock()
-	defer pl.mu.Unlock()
 	if r.down || r.paused {
+		pl.mu.Unlock()
 		return
 	}
 	r.paused = true
@@ -191,7 +191,8 @@ func (pl *player) pause(r *running, d time.Duration) {
 	pl.hub.Isolate(r.id)
 	pl.h.faults[pauses]++
 	pl.note("cut off", r.id, "", 0)
-	go pl.in(d, func() {
+	pl.mu.Unlock()
+	pl.in(d, func() {
 		pl.mu.Lock()
 		defer pl.mu.Unlock()
 		if r.paused && r.generation == generation {

@@ -54,7 +54,7 @@ func (k kind) lasting(least, most time.Duration) kind {
 
 const second = time.Second
 
-// kinds are all rules that a seed may choose from.
+// faultKinds are all rules that a seed may choose from.
 var faultKinds = []kind{
 	store("a write is lost", writes, control.Rule{Do: "drop"}),
 	store("a write's answer is lost", writes, control.Rule{Do: "drop", When: "after"}),
@@ -156,7 +156,7 @@ var otherKinds = []string{
 
 var containers = []string{"claims", "executions", "executions", "inventory"}
 
-// fault chooses one. Half of them are rules.
+// fault chooses one. Five of eight are rules.
 func (c *choice) fault() step {
 	s := step{At: c.time(0, chaos-30*second), For: c.time(10*second, 150*second), Target: c.process()}
 	if c.IntN(8) < 5 {

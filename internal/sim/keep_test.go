@@ -3,6 +3,7 @@ package sim
 import (
 	"bufio"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"log/slog"
 	"os"
@@ -23,10 +24,7 @@ func (i *inspection) keep(folder string) (path string, err error) {
 	}
 	w := bufio.NewWriter(file)
 	i.write(w)
-	if err := w.Flush(); err != nil {
-		return "", err
-	}
-	return path, file.Close()
+	return path, errors.Join(w.Flush(), file.Close())
 }
 
 func (i *inspection) write(w *bufio.Writer) {

@@ -89,9 +89,7 @@ func TestAnOutageOfTheDownstreamIsWaitedOut(t *testing.T) { // W3 C8
 		w.arm(control.Rule{Name: "outage", Match: control.Match{Service: "downstream"}, Do: "answer", Status: http.StatusServiceUnavailable})
 		w.submit(customer)
 		time.Sleep(time.Hour)
-		if err := w.hub.Disarm("outage"); err != nil {
-			t.Fatal(err)
-		}
+		w.disarm("outage")
 		w.until("the transition", transitionOf("82f3"))
 		w.wantCompleted("82f3")
 		w.wantCount(0, "a dead letter", func(e control.Event) bool { return e.Kind == "dead-lettered" })

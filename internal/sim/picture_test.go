@@ -112,9 +112,7 @@ func shutOut(w *world) {
 	w.send(message.Tasks, copied, err)
 	first := w.until("the transition", transitionOf("82f3"))
 	first = w.after(first.Seq, "the completion is settled", onBroker("settled", subscription, "82f3/completed"))
-	if err := w.hub.Disarm("cut-off"); err != nil {
-		w.t.Fatal(err)
-	}
+	w.disarm("cut-off")
 	w.after(first.Seq, "the second completion is settled", onBroker("settled", subscription, "82f3/completed"))
 	synctest.Wait()
 }

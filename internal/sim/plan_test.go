@@ -4,8 +4,10 @@ import (
 	"cmp"
 	"fmt"
 	"math/rand/v2"
+	"reflect"
 	"slices"
 	"strings"
+	"testing"
 	"time"
 
 	"oneeffect/emulator/control"
@@ -98,7 +100,7 @@ type step struct {
 	N         int           `json:",omitempty"`
 }
 
-// clockOf is what is wrong with a process's clock from the beginning.
+// wrongClock is what is wrong with a process's clock from the beginning.
 type wrongClock struct {
 	Skew  time.Duration
 	Drift int // millionths that its monotonic clock is slow
@@ -149,6 +151,19 @@ func planOf(seed uint64) plan {
 	}
 	slices.SortStableFunc(p.Steps, func(a, b step) int { return cmp.Compare(a.At, b.At) })
 	return p
+}
+
+// A history that failed is found again by its seed.
+func TestASeedFixesItsPlan(t *testing.T) {
+	for n := range uint64(50) {
+		p := planOf(n)
+		if !reflect.DeepEqual(p, planOf(n)) {
+			t.Errorf("seed %d makes two plans", n)
+		}
+		if reflect.DeepEqual(p.Steps, planOf(n+1).Steps) {
+			t.Errorf("seeds %d and %d make one plan", n, n+1)
+		}
+	}
 }
 
 func (p *plan) processes() (all []string) {

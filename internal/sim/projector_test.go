@@ -64,7 +64,7 @@ func (w *world) settledAs(key, disposition string) control.Event {
 
 func (w *world) wantStock(stock, version int64) {
 	w.t.Helper()
-	s, err := w.view.Inventory().Item(context.Background(), "sku-42")
+	s, err := w.view.Inventory().Item(w.t.Context(), "sku-42")
 	if err != nil || s.Item.Stock != stock || s.Item.Version != version {
 		w.t.Errorf("sku-42 has %d at version %d, %v, want %d at %d", s.Item.Stock, s.Item.Version, err, stock, version)
 	}
@@ -120,9 +120,7 @@ func TestAProjectorThatDiesAroundItsBatchLeavesOneEffect(t *testing.T) { // R2 R
 				})
 				w.wantStock(97, 10)
 				if rule.Late {
-					if err := w.hub.Release("death", control.Release{Action: "go"}); err != nil {
-						t.Fatal(err)
-					}
+					w.release("death", "go")
 					synctest.Wait()
 					w.wantStock(97, 10)
 				}
@@ -161,21 +159,12 @@ func TestAReservationWaitsForABeginningThatAnOutageHeldUp(t *testing.T) { // P2 
 		w.disarm("outage")
 		w.after(from, "its sku is looked for and not found", request("projector-1", "inventory", "read", http.StatusNotFound))
 		time.Sleep(time.Minute) // held, as a message is that has come three times
-		if err := w.hub.Release("late", control.Release{Action: "go"}); err != nil {
-			t.Fatal(err)
-		}
+		w.release("late", "go")
 		if e := w.settledAs("early", "completed"); e.Delivery < 3 {
 			t.Errorf("it was delivered %d times: the outage was none", e.Delivery)
 		}
 		w.wantStock(97, 10)
 	})
-}
-
-func (w *world) disarm(rule string) {
-	w.t.Helper()
-	if err := w.hub.Disarm(rule); err != nil {
-		w.t.Fatal(err)
-	}
 }
 
 // outage is a store that takes no receipt of R-1001 for as long as one recording tries.
@@ -215,7 +204,7 @@ func TestAnEventThatIsTriedAgainIsOvertaken(t *testing.T) { // R3 R8
 func (w *world) wantOutcomes(want map[int64]receipt.Outcome) {
 	w.t.Helper()
 	for version, outcome := range want {
-		r, err := w.view.Inventory().Receipt(context.Background(), "sku-42", reserve(version, 0).EventKey)
+		r, err := w.view.Inventory().Receipt(w.t.Context(), "sku-42", reserve(version, 0).EventKey)
 		if err != nil || r.Outcome != outcome {
 			w.t.Errorf("version %d is %s, %v, want %s", version, r.Outcome, err, outcome)
 		}

@@ -64,7 +64,7 @@ func copied(id string) func(control.Event) bool {
 	}
 }
 
-func noEvent(e control.Event) bool { return e.Kind == "enqueued" && e.Entity == subscription }
+func told(e control.Event) bool { return e.Kind == "enqueued" && e.Entity == subscription }
 
 // Its worker has died and its message with it: nothing is left but the execution.
 func TestATaskWhoseMessageIsLostIsSentAgainAndDoneOnce(t *testing.T) { // E5 C3
@@ -112,7 +112,7 @@ func TestADeadLetterOfWorkThatIsDoneCompletesItsExecution(t *testing.T) { // E4 
 				}
 				time.Sleep(time.Hour)
 				synctest.Wait()
-				w.wantCount(0, "an event", noEvent)
+				w.wantCount(0, "an event", told)
 				w.wantCount(1, "a transition", transitionOf("82f3"))
 				w.wantCount(0, "a re-dispatch", copied("82f3"))
 				w.wantLedger(k.path, 1, 1)
@@ -203,7 +203,7 @@ func TestAReplayBesideAnOldRedeliveryIsOneEffect(t *testing.T) { // E7 E3 C10
 					t.Fatal(err)
 				}
 				entry := execution.OutboxEntry("82f3", message.TaskMessageID("82f3", 2), 2)
-				if _, err := w.view.Executions().Reopen(context.Background(), "82f3", change, entry, s.ETag); err != nil {
+				if _, err := w.view.Executions().Reopen(t.Context(), "82f3", change, entry, s.ETag); err != nil {
 					t.Fatal(err)
 				}
 				w.worker("worker-1")

@@ -85,9 +85,7 @@ func TestABatchThatOutlivesItsSessionChangesNothing(t *testing.T) { // R2 R3 R4 
 		w.projector("projector-2")
 		w.settledAs("eleven", "completed")
 		w.wantStock(92, 11)
-		if err := w.hub.Release("on-its-way", control.Release{Action: "go"}); err != nil {
-			t.Fatal(err)
-		}
+		w.release("on-its-way", "go")
 		synctest.Wait()
 		w.wantStock(92, 11)
 		w.hub.Rejoin("projector-1")

@@ -54,9 +54,7 @@ func TestARenewalInFlightAtSIGTERMDisturbsNothing(t *testing.T) { // C5 C9 S5
 					ended := make(chan struct{})
 					go func() { defer close(ended); stop() }()
 					time.Sleep(5 * time.Second)
-					if err := w.hub.Release("renewal", control.Release{Action: action}); err != nil {
-						t.Fatal(err)
-					}
+					w.release("renewal", action)
 					<-ended
 					w.until("the transition", transitionOf("82f3"))
 					w.worker("worker-2")

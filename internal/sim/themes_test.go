@@ -1,9 +1,6 @@
 package sim
 
-import (
-	"slices"
-	"strings"
-)
+import "slices"
 
 // theme is what the faults of a history are chosen from. Most histories have all of
 // them. Some concentrate on one part of the story: what takes two faults in the same
@@ -32,7 +29,8 @@ var (
 	// around messages: what is sent and not taken, taken and not answered, and settled
 	sending = theme{
 		kinds: slices.DeleteFunc(slices.Clone(faultKinds), func(k kind) bool {
-			return k.rule.Match.Service != "servicebus" || !strings.Contains("send renew-lock", k.rule.Match.Operation)
+			ofMessages := len(k.ops) > 0 || k.rule.Match.Operation == "send" || k.rule.Match.Operation == "renew-lock" // those that have ops settle
+			return k.rule.Match.Service != "servicebus" || !ofMessages
 		}),
 		others: []string{killsAt, killsAt, killsLate, pauses, terminates, purges, givesUp, buries, changes, disables, givesUpHeld},
 	}

@@ -20,7 +20,6 @@ import (
 	"oneeffect/internal/claim"
 	"oneeffect/internal/cosmos"
 	"oneeffect/internal/downstream"
-	"oneeffect/internal/execution"
 	"oneeffect/internal/message"
 	"oneeffect/internal/orchestrator"
 	"oneeffect/internal/servicebus"
@@ -334,76 +333,24 @@ func (w *world) log(id string) *slog.Logger {
 	return slog.New(slog.NewTextHandler(w.t.Output(), &slog.HandlerOptions{Level: slog.LevelInfo})).With("process", id)
 }
 
-// until waits for an event that has happened or is still to come.
-func (w *world) until(what string, match func(control.Event) bool) control.Event {
-	w.t.Helper()
-	return w.after(0, what, match)
-}
-
-func (w *world) after(seq uint64, what string, match func(control.Event) bool) control.Event {
-	w.t.Helper()
-	ctx, cancel := context.WithTimeout(context.Background(), time.Hour) // virtual
-	defer cancel()
-	e, err := w.hub.WaitEvent(ctx, seq, match)
-	if err != nil {
-		w.t.Fatalf("%s: not seen: %v", what, err)
-	}
-	return e
-}
-
-// count is how many events match so far.
-func (w *world) count(match func(control.Event) bool) int {
-	n := 0
-	for _, e := range w.hub.Events(0) {
-		if match(e) {
-			n++
-		}
-	}
-	return n
-}
-
-func (w *world) wantCount(want int, what string, match func(control.Event) bool) {
-	w.t.Helper()
-	if got := w.count(match); got != want {
-		w.t.Errorf("%s: seen %d times, want %d", what, got, want)
-	}
-}
-
-// wantLedger holds the calls and effects of one path against the downstream's ledger.
-func (w *world) wantLedger(path string, calls, effects int) {
-	w.t.Helper()
-	gotCalls, gotEffects := 0, 0
-	for _, e := range w.outside.Ledger().Entries {
-		if e.Path == path {
-			gotCalls, gotEffects = gotCalls+e.Calls, gotEffects+e.Effects
-		}
-	}
-	if gotCalls != calls || gotEffects != effects {
-		w.t.Errorf("%s: %d calls with %d effects, want %d with %d", path, gotCalls, gotEffects, calls, effects)
-	}
-}
-
-func (w *world) claim(id string) claim.Claim {
-	w.t.Helper()
-	s, err := w.view.Claims().Record(id).Read(context.Background())
-	if err != nil {
-		w.t.Fatalf("read claim %s: %v", id, err)
-	}
-	return s.Claim
-}
-
-func (w *world) execution(id string) execution.Stored {
-	w.t.Helper()
-	s, err := w.view.Executions().Load(context.Background(), id)
-	if err != nil {
-		w.t.Fatalf("load execution %s: %v", id, err)
-	}
-	return s
-}
-
 func (w *world) arm(r control.Rule) {
 	w.t.Helper()
 	if _, err := w.hub.Arm(r); err != nil {
+		w.t.Fatal(err)
+	}
+}
+
+func (w *world) disarm(rule string) {
+	w.t.Helper()
+	if err := w.hub.Disarm(rule); err != nil {
+		w.t.Fatal(err)
+	}
+}
+
+// release lets go of what a rule holds.
+func (w *world) release(rule, action string) {
+	w.t.Helper()
+	if err := w.hub.Release(rule, control.Release{Action: action}); err != nil {
 		w.t.Fatal(err)
 	}
 }
@@ -417,7 +364,7 @@ func (w *world) send(entity string, m message.Message, err error) {
 	if err != nil {
 		w.t.Fatal(err)
 	}
-	if err := sender.Send(context.Background(), m); err != nil {
+	if err := sender.Send(w.t.Context(), m); err != nil {
 		w.t.Fatal(err)
 	}
 }
