@@ -76,6 +76,28 @@ func (v variant) run(ctx context.Context, overlay string) (output string, err er
 	return string(text), err
 }
 
+// failed says whether what a run has printed is the variant's test failing. A test that
+// never ended has not noticed anything.
+func (v variant) failed(output string) bool {
+	return strings.Contains(output, "--- FAIL: "+v.name()+" ") ||
+		strings.Contains(output, "panic: ") && strings.Contains(output, v.name()) && !strings.Contains(output, "panic: test timed out")
+}
+
+func TestATestThatNeverEndsCatchesNothing(t *testing.T) {
+	v := variant{test: "claim.TestIt"}
+	for output, want := range map[string]bool{
+		"--- FAIL: TestIt (0.01s)\nFAIL\n":                                         true,
+		"panic: nil pointer\n\ngoroutine 7 [running]:\nclaim.TestIt.func1()\n":     true,
+		"panic: test timed out after 2m0s\n\trunning tests:\n\t\tTestIt (2m0s)\n":  false,
+		"--- FAIL: TestItToo (0.01s)\nFAIL\n":                                      false,
+		"# oneeffect/internal/claim\ntake.go:1: undefined: x\nFAIL [build failed]": false,
+	} {
+		if got := v.failed(output); got != want {
+			t.Errorf("%q is taken for a failure: %t, want %t", output, got, want)
+		}
+	}
+}
+
 // Every variant is caught by its test, and by that test alone being run: a build
 // that fails, or a test that does not exist, catches nothing.
 func TestEveryBrokenVariantIsCaught(t *testing.T) {
@@ -92,8 +114,7 @@ func TestEveryBrokenVariantIsCaught(t *testing.T) {
 				t.Fatal(err)
 			}
 			output, err := v.run(t.Context(), overlay)
-			failed := strings.Contains(output, "--- FAIL: "+v.name()+" ") || strings.Contains(output, "panic: ") && strings.Contains(output, v.name())
-			if _, exited := errors.AsType[*exec.ExitError](err); !exited || !failed {
+			if _, exited := errors.AsType[*exec.ExitError](err); !exited || !v.failed(output) {
 				t.Fatalf("not caught by %s: %v\n%s", v.test, err, output)
 			}
 			caught.Add(1)
