@@ -344,6 +344,9 @@ func TestNothingOfAnIsolatedClientGetsThrough(t *testing.T) { // H5
 		}
 		wantKind(t, ask(t.Context(), h.Before, claimWrite), Silence)
 		wantKind(t, ask(t.Context(), h.After, claimWrite), Silence)
+		if !h.Isolated("worker-1") || h.Isolated("worker-2") {
+			t.Errorf("isolated: worker-1 %v, worker-2 %v", h.Isolated("worker-1"), h.Isolated("worker-2"))
+		}
 		other := Op{Service: "cosmos", Operation: "read", Client: "worker-2"}
 		wantKind(t, ask(t.Context(), h.Before, other), Proceed)
 		if state := h.Rules()[0]; state.Matched != 1 {

@@ -208,6 +208,28 @@ func TestClockSwitchesAndIsolationOverHTTP(t *testing.T) {
 	})
 }
 
+func TestALagStandsUntilItIsEnded(t *testing.T) {
+	h := New()
+	see := func(claims, others *Lag, listed string) {
+		t.Helper()
+		for container, want := range map[string]*Lag{"claims": claims, "executions": others} {
+			if got := h.LagOf(container); (got == nil) != (want == nil) || got != nil && *got != *want {
+				t.Errorf("the lag of %s is %+v, want %+v", container, got, want)
+			}
+		}
+		wantContains(t, want(t, h, 200, "GET", "/control/lag", ""), `{"lags":`+listed+`}`)
+	}
+	see(nil, nil, `[]`)
+	want(t, h, 204, "PUT", "/control/lag/claims", `{"commits":3}`)
+	see(&Lag{Commits: 3}, nil, `[{"container":"claims","commits":3}]`)
+	want(t, h, 204, "PUT", "/control/lag", `{"duration":"5s"}`)
+	see(&Lag{Commits: 3}, &Lag{Duration: Duration(5 * time.Second)}, `[{"container":"","duration":"5s"},{"container":"claims","commits":3}]`)
+	want(t, h, 204, "DELETE", "/control/lag/claims", "")
+	see(&Lag{Duration: Duration(5 * time.Second)}, &Lag{Duration: Duration(5 * time.Second)}, `[{"container":"","duration":"5s"}]`)
+	want(t, h, 204, "DELETE", "/control/lag", "")
+	see(nil, nil, `[]`)
+}
+
 func TestALagThatMeansNothingIsRefused(t *testing.T) { // H7
 	h := New()
 	for body, says := range map[string]string{
@@ -215,6 +237,7 @@ func TestALagThatMeansNothingIsRefused(t *testing.T) { // H7
 		`{"commits":0}`:                 "say either commits",
 		`{"commits":1,"duration":"1s"}`: "say either commits",
 		`{"commits":-1}`:                "cannot be negative",
+		`{"duration":"-1s"}`:            "cannot be negative",
 		`{"duration":"25h"}`:            "at most 24h",
 		`{"duration":"soon"}`:           "duration",
 		`{"commit":1}`:                  "commit",

@@ -37,6 +37,9 @@ func TestARuleFiresWhereItMatches(t *testing.T) {
 		{"the other element of a batch", Match{Body: map[string]any{"/0/resourceBody/status": "PENDING"}}, batch, false},
 		{"an index beyond the end", Match{Body: map[string]any{"/2/resourceBody/status": "PENDING"}}, batch, false},
 		{"an index with a leading zero", Match{Body: map[string]any{"/01/resourceBody/status": "PENDING"}}, batch, false},
+		{"an index before the beginning", Match{Body: map[string]any{"/-1/resourceBody/status": "PENDING"}}, batch, false},
+		{"an index that is none", Match{Body: map[string]any{"/x/resourceBody/status": "RUNNING"}}, batch, false},
+		{"none of the members", Match{Body: map[string]any{"/0/resourceBody/*": 2}}, batch, false},
 		{"any member", Match{Body: map[string]any{"/0/resourceBody/*": 1}}, batch, true},
 		{"escaped segments", Match{Body: map[string]any{"/1/resourceBody/a~1b/~0": true}}, batch, true},
 		{"the whole document", Match{Body: map[string]any{"": map[string]any{"id": "82f3", "status": "COMPLETED", "fence": 1}}}, claimWrite, true},
@@ -155,7 +158,7 @@ func TestEveryMistakeInARuleIsNamedAtOnce(t *testing.T) { // H7
 	_, err := New().Arm(Rule{
 		Name: "no spaces", When: "during", Do: "delay", Status: 99, Condition: "x", Late: true,
 		Match: Match{Service: "redis", Operation: "get", Entity: "Claims", Body: map[string]any{
-			"status": 1, "/a~2": 1, "/c": make(chan int),
+			"status": 1, "/a~2": 1, "/b~": 1, "/c": make(chan int),
 		}},
 		Nth: -1, Times: -1, Probability: 2,
 	})
@@ -165,7 +168,7 @@ func TestEveryMistakeInARuleIsNamedAtOnce(t *testing.T) { // H7
 	for _, want := range []string{
 		`name "no spaces"`, `when "during"`, `delay 0s`, `status and retryAfter`, `condition and description`,
 		`match.service "redis"`, `match.entity "Claims"`, `pointer "status" must be empty or begin with "/"`,
-		`pointer "/a~2" has a "~"`, `the value at "/c" is not JSON`, `nth -1`, `times -1`, `probability 2`,
+		`pointer "/a~2" has a "~"`, `pointer "/b~" has a "~"`, `the value at "/c" is not JSON`, `nth -1`, `times -1`, `probability 2`,
 	} {
 		if !strings.Contains(err.Error(), want) {
 			t.Errorf("%q is not named in:\n%v", want, err)
