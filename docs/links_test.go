@@ -160,8 +160,9 @@ func TestAPlaceThatMovedIsFound(t *testing.T) {
 			t.Errorf("%s is at %d (%v), want %d", name, got, err, want)
 		}
 	}
-	if at, err := place("docs/links_test.go", "declaration"); err != nil || at == 1 {
-		t.Errorf("a declaration that is not where it is said to be: %d (%v)", at, err)
+	want, err := place("docs/links_test.go", "func "+"declaration(")
+	if at, err2 := place("docs/links_test.go", "declaration"); err != nil || err2 != nil || at != want {
+		t.Errorf("a declaration is at %d (%v), and its code at %d (%v)", at, err2, want, err)
 	}
 	if _, err := place("docs/links_test.go", "no such "+"words"); err == nil {
 		t.Error("words that are nowhere are found")
