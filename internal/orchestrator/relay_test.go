@@ -27,6 +27,53 @@ func (b *bench) relayFor(t *testing.T, d time.Duration) {
 	}
 }
 
+func TestTheRelayLeavesWhatIsYoungToWhoeverMadeIt(t *testing.T) { // E6
+	inBubble(t, func(t *testing.T, b *bench) {
+		b.failSends(message.ErrTransient)
+		b.create(t, "82f3")
+		b.failSends(nil)
+		b.relayFor(t, b.RelayAge-5*time.Second)
+		if len(b.sent) > 0 {
+			t.Errorf("sent %v, younger than %v", b.sent, b.RelayAge)
+		}
+		b.relayFor(t, 2*b.RelayPeriod)
+		if len(b.sent) != 1 {
+			t.Errorf("sent %v, want the task once", b.sent)
+		}
+	})
+}
+
+// Whoever asked may be gone before the queue has answered, and a queue that does not
+// answer keeps nobody for longer than a send may take.
+func TestADispatchOutlivesItsRequestAndHasABound(t *testing.T) { // E6
+	inBubble(t, func(t *testing.T, b *bench) {
+		ctx, gone := context.WithCancel(t.Context())
+		b.ctx = ctx
+		b.Send = func(ctx context.Context, m message.Message) error {
+			gone()
+			if ctx.Err() != nil {
+				t.Errorf("ended with its request: %v", ctx.Err())
+			}
+			return b.send(ctx, m)
+		}
+		b.create(t, "82f3")
+		if len(b.sent) != 1 {
+			t.Errorf("sent %v, want the task", b.sent)
+		}
+
+		b.ctx = nil
+		b.Send = func(ctx context.Context, _ message.Message) error {
+			<-ctx.Done()
+			return message.ErrUnknown
+		}
+		began := time.Now()
+		b.create(t, "82f4")
+		if took := time.Since(began); took != b.SendTimeout {
+			t.Errorf("answered after %v, want %v", took, b.SendTimeout)
+		}
+	})
+}
+
 func TestTheRelayForgetsARunThatHasEndedAndNoneThatAReplicaDoesNotKnow(t *testing.T) { // E6
 	for _, test := range []struct {
 		what string
