@@ -86,6 +86,38 @@ func TestAHundredCopiesKeepTraceAndIdentityAndSpendNoDelivery(t *testing.T) { //
 	})
 }
 
+// A copy is the message that it is of in everything but its id.
+func TestACopyHasAllThatItsOriginalHad(t *testing.T) { // S4
+	inBubble(t, func(t *testing.T, w *world) {
+		stop := w.run(w.receiver(), func(context.Context, message.Delivery) message.Settlement { return message.Later(time.Minute) })
+		sent := w.aTask("82f3")
+		contentType, subject := "text/x", message.TypeTask
+		w.sdkSend(&azservicebus.AMQPAnnotatedMessage{
+			Properties:            &azservicebus.AMQPAnnotatedMessageProperties{MessageID: "82f3", CorrelationID: "82f3", ContentType: &contentType, Subject: &subject},
+			ApplicationProperties: map[string]any{"theirs": "kept"}, Body: azservicebus.AMQPAnnotatedMessageBody{Data: [][]byte{sent.Body}},
+		})
+		w.settled("82f3")
+		stop()
+		r, err := w.client.sdk.NewReceiverForQueue("tasks", nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		got, err := r.ReceiveMessages(t.Context(), 1, nil)
+		if err != nil || len(got) != 1 {
+			t.Fatalf("received %d, %v", len(got), err)
+		}
+		m := got[0]
+		for want, got := range map[string]*string{contentType: m.ContentType, subject: m.Subject, "82f3": m.CorrelationID} {
+			if got == nil || *got != want {
+				t.Errorf("the copy has no %q: %+v", want, m)
+			}
+		}
+		if string(m.Body) != string(sent.Body) || m.ApplicationProperties["theirs"] != "kept" {
+			t.Errorf("the copy is %+v", m)
+		}
+	})
+}
+
 // How many deliveries came to nothing in a row is told to the next one, and forgotten
 // after one that did not.
 func TestACopySaysHowManyDeliveriesWereInVain(t *testing.T) { // S4

@@ -254,3 +254,35 @@ func TestAMessageThatIsHeldHoldsItsSession(t *testing.T) { // S11
 		}
 	})
 }
+
+// A message that waits in a session which another process has by now is not waited for:
+// it is worked on there, and the slot is needed here.
+func TestAMessageThatIsHeldIsLetGoWithItsSession(t *testing.T) { // S11
+	inBubble(t, func(t *testing.T, w *world) {
+		w.arm(control.Rule{Match: control.Match{Operation: "renew-session-lock", Client: "worker-1"}, Do: "lose-lock", Nth: 1})
+		handle := func(_ context.Context, d message.Delivery) message.Settlement {
+			switch {
+			case d.MessageID == "a1" && d.Count == 1:
+				return message.Later(9 * time.Minute)
+			case d.MessageID == "a1":
+				time.Sleep(8 * time.Minute)
+			}
+			return message.Done()
+		}
+		w.sendTo("a", "a1")
+		stop := w.run(w.sessions(1), handle)
+		defer stop()
+		w.await("delivered", "a1", 0)
+		other := w.sessions(1)
+		other.Client = w.dial("worker-2")
+		defer func() { _ = other.Client.Close(context.Background()) }()
+		stopOther := w.run(other, handle)
+		defer stopOther()
+		time.Sleep(lock)
+		w.sendTo("b", "b1")
+		began := time.Now()
+		if e := w.settled("b1"); e.Client != "worker-1" || time.Since(began) > soon {
+			t.Errorf("settled after %v: %+v", time.Since(began), e)
+		}
+	})
+}
