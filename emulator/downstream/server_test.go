@@ -18,6 +18,7 @@ func TestOneKeyHasOneEffect(t *testing.T) { // S1
 	bubble(t, func(t *testing.T, w world) {
 		first := w.mustSend("/customers", `{"name":"Ada","n":1.50}`, key)
 		if first.status != 201 || first.header.Get("Location") != "/customers/1001" || first.body != "{\"id\":\"1001\"}\n" ||
+			first.header.Get("Content-Type") != "application/json" ||
 			first.header.Get("Idempotent-Replayed") != "" {
 			t.Errorf("first: %+v", first)
 		}
@@ -104,6 +105,7 @@ func TestABadRequestIsRefusedAndHasNoEffect(t *testing.T) { // S2, S4
 		{"no key", "/customers", `{}`, nil, 400, "Idempotency-Key"},
 		{"a key that is too long", "/customers", `{}`, []string{long}, 400, "1 to 255"},
 		{"a key with a blank", "/customers", `{}`, []string{"Idempotency-Key: a b"}, 400, "Idempotency-Key"},
+		{"a key beyond ASCII", "/customers", `{}`, []string{"Idempotency-Key: schlüssel"}, 400, "Idempotency-Key"},
 		{"no content type", "/customers", `{}`, []string{key, "Content-Type: "}, 415, "application/json"},
 		{"another content type", "/letters", `{}`, []string{"Content-Type: text/plain"}, 415, "application/json"},
 		{"too large", "/customers", `{"x":"` + strings.Repeat("x", bodyLimit) + `"}`, []string{key}, 413, "larger than 1048576"},
@@ -114,6 +116,7 @@ func TestABadRequestIsRefusedAndHasNoEffect(t *testing.T) { // S2, S4
 		{"not an object", "/letters", `[1]`, nil, 400, "JSON object"},
 		{"null", "/letters", `null`, nil, 400, "JSON object"},
 		{"a failure that is none", "/letters", `{"fail":200}`, nil, 400, "400 to 599"},
+		{"a failure beyond all", "/letters", `{"fail":600}`, nil, 400, "400 to 599"},
 		{"a failure in words", "/letters", `{"fail":"badly"}`, nil, 400, "400 to 599"},
 		{"an unknown path", "/orders", `{}`, nil, 404, "POST /customers"},
 	} {
