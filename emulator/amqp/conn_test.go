@@ -201,6 +201,10 @@ func TestTheEndOfTheContextClosesTheConnection(t *testing.T) {
 		s := serveOn(t, h, Options{})
 		conn := dial(t, s, nil)
 		receiver := newReceiver(t, newSession(t, conn), "tasks", nil)
+		synctest.Wait()
+		if link.Credit() != 1 {
+			t.Errorf("credit %d, want what the client gives by default", link.Credit())
+		}
 		s.cut()
 		if err := s.wait(); !errors.Is(err, context.Canceled) || !errors.Is(closed, context.Canceled) {
 			t.Errorf("Serve: %v, the handler was told %v", err, closed)
@@ -211,6 +215,9 @@ func TestTheEndOfTheContextClosesTheConnection(t *testing.T) {
 		}
 		if _, err := link.Send(Outgoing{}); !errors.Is(err, ErrGone) {
 			t.Errorf("send after the end: %v", err)
+		}
+		if link.Credit() != 0 {
+			t.Errorf("credit %d after the end", link.Credit())
 		}
 	})
 }

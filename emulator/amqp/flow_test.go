@@ -22,6 +22,9 @@ func TestAnEchoIsAnswered(t *testing.T) {
 		next[*Attach](p)
 		p.send(0, &Transfer{DeliveryID: Some[uint32](0), DeliveryTag: []byte{1}}, nil)
 
+		unasked := flowOf(0, 1, 0) // which nobody answers
+		unasked.NextOutgoingID = 1
+		p.send(0, unasked, nil)
 		p.send(0, &Flow{NextIncomingID: Some[uint32](0), NextOutgoingID: 1, IncomingWindow: 100, Echo: true}, nil)
 		if _, f := next[*Flow](p); f.Handle.Set || f.NextIncomingID != Some[uint32](1) || f.IncomingWindow != 4_999 || f.Echo {
 			t.Errorf("session flow %+v", f)
@@ -196,6 +199,50 @@ func TestAPeerThatDoesNotReadIsOwedOnlySoMuch(t *testing.T) { // A7
 	})
 }
 
+func TestWhatWaitsForTheWindowIsBounded(t *testing.T) { // A7
+	synctest.Test(t, func(t *testing.T) {
+		const room = 64 << 10
+		var link *Link
+		told := 0
+		h := &testHandler{
+			attach: func(l *Link) { link = l; _ = l.Accept(Acceptance{}) },
+			credit: func(*Link) { told++ },
+		}
+		s := serveOn(t, h, Options{MaxQueued: room})
+		p := inSession(t, s)
+		p.send(0, receivesFrom("l", 0), nil)
+		next[*Attach](p)
+		f := flowOf(0, 0, 1_000)
+		f.IncomingWindow = 1
+		p.send(0, f, nil)
+		synctest.Wait()
+		sent := 0
+		for sent < 1_000 && link.Credit() > 0 {
+			if _, err := link.Send(Outgoing{Settled: true, Message: data(make([]byte, 1_000))}); err != nil {
+				t.Fatal(err)
+			}
+			sent++
+			if sent == 1 {
+				next[*Transfer](p) // all that the window lets through
+			}
+			synctest.Wait()
+		}
+		if sent < 60 || sent > 70 || told != 1 {
+			t.Errorf("%d messages of 1 kB were taken, told %d times", sent, told)
+		}
+		p.send(0, &Flow{NextIncomingID: Some[uint32](1), IncomingWindow: 1_000}, nil)
+		for range sent - 1 {
+			next[*Transfer](p)
+		}
+		synctest.Wait()
+		if told < 2 || link.Credit() != 1_000-uint32(sent) {
+			t.Errorf("after reading: told %d times, credit %d", told, link.Credit())
+		}
+		_ = p.conn.Close()
+		_ = s.wait()
+	})
+}
+
 func TestAPeerThatStopsReadingIsCutInTheEnd(t *testing.T) { // A7
 	synctest.Test(t, func(t *testing.T) {
 		s := serveOn(t, &testHandler{}, Options{WriteTimeout: 30 * time.Second})
@@ -221,6 +268,9 @@ func TestTheCreditWindowCanBeChanged(t *testing.T) {
 		}
 		if _, f := next[*Flow](p); f.DeliveryCount != Some[uint32](0) || f.LinkCredit != Some[uint32](4) {
 			t.Errorf("flow %+v", f)
+		}
+		if n := link.Credit(); n != 0 {
+			t.Errorf("credit to send %d messages on a link that receives", n)
 		}
 		if err := link.SetCredit(0); err != nil {
 			t.Fatal(err)
