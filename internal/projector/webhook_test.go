@@ -1,6 +1,7 @@
 package projector_test
 
 import (
+	"context"
 	"crypto/hmac"
 	"crypto/sha256"
 	"encoding/hex"
@@ -25,6 +26,7 @@ type attempt struct {
 	timestamp           string
 	signature, delivery string
 	path, method        string
+	ctx                 context.Context // of the request; nil: the test's
 }
 
 // attemptOf is an attempt as it should be, now.
@@ -59,7 +61,11 @@ func (w *world) post(a attempt) told {
 	if path == "" {
 		path = "/webhooks/" + a.source
 	}
-	r := httptest.NewRequestWithContext(w.t.Context(), method, path, strings.NewReader(a.body))
+	ctx := a.ctx
+	if ctx == nil {
+		ctx = w.t.Context()
+	}
+	r := httptest.NewRequestWithContext(ctx, method, path, strings.NewReader(a.body))
 	for name, value := range map[string]string{projector.HeaderTimestamp: a.timestamp, projector.HeaderSignature: a.signature, projector.HeaderDelivery: a.delivery} {
 		if value != "" {
 			r.Header.Set(name, value)
@@ -260,6 +266,32 @@ func TestASenderIsToldToComeAgainWhileNothingIsKnown(t *testing.T) { // P3
 		down()
 		if got := w.post(attemptOf(paid, "B")); got.Result != "applied" {
 			t.Errorf("and then: %+v", got)
+		}
+	})
+}
+
+// What was begun is finished, whoever still waits for it.
+func TestAWebhookWhoseSenderHasGoneIsFinished(t *testing.T) {
+	inWorld(t, func(t *testing.T, w *world) {
+		w.arm(control.Rule{Match: control.Match{Operation: "batch"}, Do: "delay", Delay: control.Duration(5 * time.Second)})
+		ctx, gone := context.WithCancel(t.Context())
+		time.AfterFunc(time.Second, gone)
+		a := attemptOf(paid, "A")
+		a.ctx = ctx
+		if got := w.post(a); got.Result != "applied" {
+			t.Errorf("%+v", got)
+		}
+		w.wantInvoice(`{"paid":true}`, 3)
+	})
+}
+
+// A sender's name for its attempt is kept for people: what they can read, and not too much.
+func TestTheNameOfAnAttemptIsCut(t *testing.T) { // P4
+	inWorld(t, func(t *testing.T, w *world) {
+		w.post(attemptOf(paid, "d\n\x00é-"+strings.Repeat("x", 200)))
+		r, err := w.db.Webhooks().Receipt(t.Context(), "billing:invoice-7", "webhook:billing:invoice-7:req-4401")
+		if want := "d-" + strings.Repeat("x", 126); err != nil || r.Delivery != want {
+			t.Errorf("kept as %q, %v, want %q", r.Delivery, err, want)
 		}
 	})
 }
