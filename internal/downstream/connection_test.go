@@ -3,11 +3,13 @@ package downstream
 import (
 	"bufio"
 	"context"
+	"crypto/tls"
 	"errors"
 	"fmt"
 	"io"
 	"net"
 	"net/http"
+	"net/http/httptest"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -211,6 +213,27 @@ func TestAKeylessCallHasAConnectionOfItsOwn(t *testing.T) { // D2
 	}
 	if shared.DisableKeepAlives {
 		t.Error("the shared transport was changed")
+	}
+}
+
+// A connection of HTTP/2 is shared, and a request that it refused is sent again.
+func TestAKeylessCallIsMadeByHTTP1(t *testing.T) { // D2
+	var major atomic.Int64
+	server := httptest.NewUnstartedServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) { major.Store(int64(r.ProtoMajor)) }))
+	server.EnableHTTP2 = true
+	server.StartTLS()
+	defer server.Close()
+	shared := NewTransport()
+	shared.TLSClientConfig = &tls.Config{RootCAs: server.Client().Transport.(*http.Transport).TLSClientConfig.RootCAs}
+	defer shared.CloseIdleConnections()
+	for _, c := range []struct {
+		declared Request
+		major    int64
+	}{{keyedAt(server.URL), 2}, {keylessAt(server.URL), 1}, {keyedAt(server.URL), 2}} {
+		want(t, call(t, c.declared, Options{Transport: shared}), message.EffectApplied, false, false)
+		if got := major.Load(); got != c.major {
+			t.Errorf("keyed %t: by HTTP/%d, want HTTP/%d", c.declared.Keyed, got, c.major)
+		}
 	}
 }
 
