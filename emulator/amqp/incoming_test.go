@@ -44,36 +44,40 @@ func TestAMessageArrivesWholeWhateverItsSize(t *testing.T) {
 }
 
 func TestASenderOutlivesItsCreditAndTheSessionWindow(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		const messages = 12_000 // more than twice the window of 5,000
-		received := 0
-		h := &testHandler{
-			attach: func(l *Link) { _ = l.Accept(Acceptance{MaxMessageSize: 1 << 20, Credit: 50}) },
-			transfer: func(d *Delivery) {
-				received++
-				_ = d.Settle(Accepted{})
-			},
-		}
-		s := serveOn(t, h, Options{})
-		conn := dial(t, s, nil)
-		sender := newSender(t, newSession(t, conn), "tasks", nil)
-		var wg sync.WaitGroup
-		for range 20 {
-			wg.Go(func() {
-				for range messages / 20 {
-					if err := sender.Send(t.Context(), client.NewMessage([]byte("x")), nil); err != nil {
-						t.Error(err)
-						return
-					}
+	for _, credit := range []uint32{50, 20_000} { // the second asks for no flow of its own while the window passes
+		t.Run(fmt.Sprint(credit), func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				const messages = 12_000 // more than twice the window of 5,000
+				received := 0
+				h := &testHandler{
+					attach: func(l *Link) { _ = l.Accept(Acceptance{MaxMessageSize: 1 << 20, Credit: credit}) },
+					transfer: func(d *Delivery) {
+						received++
+						_ = d.Settle(Accepted{})
+					},
+				}
+				s := serveOn(t, h, Options{})
+				conn := dial(t, s, nil)
+				sender := newSender(t, newSession(t, conn), "tasks", nil)
+				var wg sync.WaitGroup
+				for range 20 {
+					wg.Go(func() {
+						for range messages / 20 {
+							if err := sender.Send(t.Context(), client.NewMessage([]byte("x")), nil); err != nil {
+								t.Error(err)
+								return
+							}
+						}
+					})
+				}
+				wg.Wait()
+				hangUp(t, s, conn)
+				if received != messages {
+					t.Errorf("%d of %d messages arrived", received, messages)
 				}
 			})
-		}
-		wg.Wait()
-		hangUp(t, s, conn)
-		if received != messages {
-			t.Errorf("%d of %d messages arrived", received, messages)
-		}
-	})
+		})
+	}
 }
 
 func TestUnsettledMessagesUseUpTheCreditWindow(t *testing.T) {
