@@ -11,24 +11,19 @@ import (
 
 // measureAlone sends tasks one by one to a worker with many free slots, each when the one before is settled: what a task
 // takes where nothing else is to be done.
-func (b *bench) measureAlone(ctx context.Context) (err error) {
-	s, err := b.newSite(ctx, "alone")
-	if err != nil {
-		return err
-	}
-	defer func() { err = errors.Join(err, s.close(ctx)) }()
-	silent, err := noTelemetry(ctx)
-	if err != nil {
-		return err
-	}
-	p, err := newProduct(s, slots, silent, quiet())
-	if err != nil {
-		return err
-	}
-	defer func() { err = errors.Join(err, p.close(ctx)) }()
+func (b *bench) measureAlone(ctx context.Context) error {
+	return b.withWorker(ctx, "alone", func(s *site, p *product) error { return b.timeAlone(ctx, s, p) })
+}
+
+func (b *bench) timeAlone(ctx context.Context, s *site, p *product) (err error) {
 	running, stop := context.WithCancel(ctx)
+	ctx, fail := context.WithCancelCause(ctx) // ends with the receiver too, which nobody could wait for then
 	ended := make(chan error, 1)
-	go func() { ended <- p.receiver.Run(running, p.handle) }() // received below
+	go func() { // waited for below
+		err := p.receiver.Run(running, p.handle)
+		fail(err)
+		ended <- err
+	}()
 	defer func() {
 		stop()
 		err = errors.Join(err, <-ended)

@@ -37,26 +37,16 @@ type kind struct {
 
 // measureCost counts what tasks cost from the request that submits them to the settlement of their event, by the
 // emulator's event log: nothing is timed, so another run counts the same.
-func (b *bench) measureCost(ctx context.Context) (err error) {
-	s, err := b.newSite(ctx, "cost")
-	if err != nil {
-		return err
-	}
-	defer func() { err = errors.Join(err, s.close(ctx)) }()
+func (b *bench) measureCost(ctx context.Context) error {
+	return b.withWorker(ctx, "cost", func(s *site, p *product) error { return b.countCost(ctx, s, p) })
+}
+
+func (b *bench) countCost(ctx context.Context, s *site, p *product) (err error) {
 	o, err := b.open(ctx, s)
 	if err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, o.close()) }()
-	silent, err := noTelemetry(ctx)
-	if err != nil {
-		return err
-	}
-	p, err := newProduct(s, slots, silent, quiet())
-	if err != nil {
-		return err
-	}
-	defer func() { err = errors.Join(err, p.close(ctx)) }()
 	log := &bills{server: s.server}
 	for i, k := range kinds() {
 		tasks := min(priced, b.tasks)

@@ -18,7 +18,8 @@ var (
 	depths    = [...]int{1000, 10_000, 100_000, 1_000_000} // messages in the queue
 )
 
-// fewer is how many times fewer tasks a repetition has where there are more variants. leastTasks leaves some to each.
+// fewer is how many times fewer tasks a repetition has where there are more variants, or where they are done one by one.
+// leastTasks leaves some to each.
 const (
 	fewer      = 4
 	leastTasks = 2 * fewer

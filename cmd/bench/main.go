@@ -17,7 +17,7 @@
 //	bin/bench                             all of it: make bench
 //	bin/bench -run worker -profile DIR    one part, and where the time goes, for go tool pprof
 //	bin/bench -samples FILE               and every sample, for benchstat
-//	bin/bench -run worker,cost -guard cmd/bench/recorded.json   fails if a ratio is worse than recorded: make bench-guard
+//	bin/bench -run worker,telemetry,cost -guard cmd/bench/recorded.json   fails if a ratio is worse than recorded: make bench-guard
 //
 // docs/benchmarks.md says what the rows mean.
 package main

@@ -107,6 +107,25 @@ func newProduct(s *site, slots int, providers telemetry.Providers, log *slog.Log
 	return p, nil
 }
 
+// withWorker has something done at a site of its own, where a worker is connected whose telemetry is off.
+func (b *bench) withWorker(ctx context.Context, name string, do func(*site, *product) error) (err error) {
+	s, err := b.newSite(ctx, name)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, s.close(ctx)) }()
+	silent, err := noTelemetry(ctx)
+	if err != nil {
+		return err
+	}
+	p, err := newProduct(s, slots, silent, quiet())
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, p.close(ctx)) }()
+	return do(s, p)
+}
+
 func handlersAt(s *site, o downstream.Options) (map[string]message.Handler, error) {
 	declared, err := downstream.ReadHandlers(strings.NewReader(handlers), process.Environment(s.environment()).Get)
 	if err != nil {
